@@ -1,24 +1,25 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""One part of `make bench-jobs`: figures as bench/common.sh has them.
+"""Measure one part of `make bench-jobs`, and print the figures as bench/common.sh wants them.
 
     measure.py PART REPS
 
-All subjects of a part share one machine, and those with PostgreSQL one server, with a database each. Jobs do nothing:
-in twheeld by nothing.c, in the others by an empty function. Each firing is recorded, taken off what is pending,
-recorded as over, and kept by those that keep a history. Times are in the store before a subject begins.
+All subjects of a part share one machine. Those with PostgreSQL share one server, with a database each. Jobs do nothing:
+twheeld is built with nothing.c, and the others call an empty function. A subject records each firing, takes it off what
+is pending, and records it as over; if the subject keeps a history, it keeps the firing. The times of the shots are in the
+store before a subject starts.
 
-    backlog     shots that are all due at once: firings a second until the last is over, and what one costs
-    steady      so many shots a second for SECONDS_LONG s: how late a run begins, which is after its firing was
-                committed; and what one costs
-    minute      MINUTE jobs that are due at each full minute: how late they begin
-    now         NOW jobs for "now", each asked for when the one before has begun: from asking to begin
-    processes   shots that are all due at once, each a process of true(1), 64 at a time
-    pending     many shots that are due in an hour or later: bytes of disk; memory, and time until it answers, of a node
-                that begins; a minute of those is due soon
-    failover    one of two nodes is killed: how late is the latest firing that the other then has; after how long does
-                what ran on the dead one run again
+    backlog     All shots are due at once: the firings a second until the last is over, and what a firing costs.
+    steady      So many shots a second are due for SECONDS_LONG s: how late a run begins, which it does after its firing was
+                committed; and what a firing costs.
+    minute      MINUTE jobs are due at each full minute: how late they begin.
+    now         NOW runs for "now" are asked for, each when the one before has begun: the time from asking to beginning.
+    processes   All shots are due at once. Each is a process of true(1), with 64 at a time.
+    pending     Many shots are due in an hour or later: the bytes of disk. For twheeld, more shots are due soon: the memory of
+                a node, and the time from its start until it answers.
+    failover    One of two nodes is killed: how late the latest firing on the other node is, and after how long the runs of
+                the dead node run again.
 """
 import os
 import sqlite3
@@ -37,10 +38,10 @@ PENDING = int(os.environ.get("PENDING", 10000000))
 PROCESSES = int(os.environ.get("PROCESSES", 5000))
 MINUTE = int(os.environ.get("MINUTE", 1000))
 NOW = int(os.environ.get("NOW", 300))
-BUILD = os.environ["BUILD"]  # of run.sh
+BUILD = os.environ["BUILD"]  # set by run.sh
 JAVA = "/usr/share/java"
 JOBS = 64
-WAIT = 90  # s, for a subject to do what it is asked for
+WAIT = 90  # s that a subject may take for what it is asked to do
 SETTINGS = ("max_wal_size = 8GB", "min_wal_size = 1GB", "shared_buffers = 512MB", "max_connections = 200",
             "autovacuum_naptime = 10s", "shared_preload_libraries = 'pg_stat_statements,pg_cron'",
             "cron.use_background_workers = on", "max_worker_processes = 64", "cron.log_run = on")
@@ -60,19 +61,19 @@ def now_us():
 
 
 def ticks(pid, ended):
-    """CPU s of a process; with what its children that have ended took."""
+    """Returns the CPU s of a process. @ended: with those of its children that have ended"""
     with open(f"/proc/{pid}/stat", encoding="ascii") as file:
         return sum(map(int, file.read().rpartition(")")[2].split()[11:15 if ended else 13])) / os.sysconf("SC_CLK_TCK")
 
 
 def rss(pid):
-    """Its memory in MiB, at most."""
+    """Returns the most memory that a process has taken so far, in MiB."""
     with open(f"/proc/{pid}/status", encoding="ascii") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
 
 
 def psql(url, sql):
-    """Rows of text."""
+    """Execute SQL. Returns the rows, as lists of texts. The comment marks statements that Database.counts() must not count."""
     done = subprocess.run(["psql", "-XqAt", "-F", "\t", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", f"/* bench */ {sql}"],
                           capture_output=True, text=True, check=False,
                           env={**os.environ, "PGOPTIONS": "-c search_path=twheel,public"})
@@ -81,7 +82,7 @@ def psql(url, sql):
 
 
 class Database:
-    """One of the server's, of which what a subject does is counted."""
+    """A database of the server, for one subject, whose statements are counted."""
     nr = 0
 
     def __init__(self, server):
@@ -98,7 +99,7 @@ class Database:
         return float(self.query(sql)[0][0])
 
     def counts(self):
-        """Statements, bytes of the server's log, CPU s of the server."""
+        """Returns [statements of the subject, bytes of the server's log, CPU s of the server], each counted so far."""
         pid = self.server.process.pid
         cpu = None
         while cpu is None:
@@ -106,7 +107,7 @@ class Database:
                 with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
                     cpu = ticks(pid, True) + sum(ticks(int(child), False) for child in file.read().split())
             except (FileNotFoundError, ProcessLookupError):
-                pass    # one of them has just ended: before its file was opened, or before it was read
+                pass    # a process of the server has just ended, before its file was opened or read: count again
         rows = self.query("SELECT sum(calls), pg_current_wal_lsn() - '0/0'::pg_lsn FROM pg_stat_statements s"
                           " JOIN pg_database d ON d.oid = s.dbid WHERE datname = current_database() AND"
                           " query NOT LIKE '%/* bench */%'")
@@ -120,7 +121,7 @@ class Database:
 
 
 class Twheeld:
-    """nodes daemons, with SQLite if there is no database"""
+    """So many nodes, which are daemons that share the database. Without a database, one daemon with SQLite."""
     store = "FROM history WHERE at >= {first} AND more = 0"
 
     def __init__(self, database, nodes=1, programs=f"{BUILD}/nothing", options=("--runs=100000",)):
@@ -149,7 +150,7 @@ class Twheeld:
         self.put([{"name": f"j{i}", "exec": ["true"], "overlap": "allow", "grace": "1h"} for i in range(JOBS)])
 
     def add(self, nr, first, step):
-        """nr shots, the first one due at that time and each a step later, in us."""
+        """Add nr shots to the store. The first is due at @first, and each is due @step later than the one before; both in us."""
         self.first = first
         rows = f"(i % {JOBS}) + 1, {first} + i * {step}, 0 FROM"
         numbers = f"generate_series(CAST(0 AS bigint), {nr - 1}) i" if self.db else "n"
@@ -174,7 +175,8 @@ class Twheeld:
         return max([r.get("seq", 0) for r in self.nodes[0].get("/v1/runs?limit=1")], default=0)
 
     def stop(self):
-        """When the last one was over, and how late those began: [p50, p99, worst] in ms."""
+        """Stop the nodes. Returns how many runs are over, when the last one was over, in us, and how late the runs began:
+        [p50, p99, worst] in ms."""
         for node in self.nodes:
             node.stop()
         source = self.store.format(first=self.first)
@@ -189,7 +191,8 @@ class Twheeld:
 
 
 class Peer:
-    """A program that prints when its last run began and how late they all did, in ms: see peers/"""
+    """Another scheduler. Its nodes are programs from peers/. At its end, a node prints when its last run began, and how late
+    each of its runs began, in ms."""
     tables = ()
 
     def __init__(self, database, nodes=1):
@@ -243,7 +246,7 @@ class Quartz(Peer):
     def shots(self, numbers, at, job="Nothing"):
         return [f"INSERT INTO qrtz_triggers SELECT 'bench', '{job}' || i, 'g', '{job}', 'g', NULL, {at}, -1, 5, 'WAITING', 'SIMPLE',"
                 f" {at}, 0, NULL, 0, '' FROM {numbers}",
-                "ANALYZE qrtz_triggers",  # or the server may look for each trigger in all of them
+                "ANALYZE qrtz_triggers",  # otherwise the server may search all triggers for each trigger
                 f"INSERT INTO qrtz_simple_triggers SELECT 'bench', '{job}' || i, 'g', 0, 0, 0 FROM {numbers}"]
 
     def over(self):
@@ -252,7 +255,7 @@ class Quartz(Peer):
 
 
 class Node_(Peer):
-    """A peer in JavaScript"""
+    """A peer in JavaScript. Its program makes its tables, works as a node, or asks for runs: see peers/"""
 
     def program(self, *args):
         return self.begin("node", f"{HERE}/peers/{self.file}", self.db.url, *args, NODE_PATH=f"{BUILD}/peers/node_modules")
@@ -264,7 +267,7 @@ class Node_(Peer):
         assert self.program("make").wait(60) == 0
 
     def now(self, nr):
-        """How late, in ms, what is asked for now begins: p50, p99, worst"""
+        """Let the program ask for nr runs now, one after the other. Returns how late they begin: [p50, p99, worst] in ms."""
         self.nodes = [self.program("now", str(nr))]
         late = [int(line) for line in self.nodes[0].communicate(timeout=WAIT + nr)[0].split()][1:]
         return [late[nr // 2], late[nr * 99 // 100], late[-1]]
@@ -307,7 +310,7 @@ SUBJECTS = {
 
 
 class Playing:
-    """A subject that is prepared, until it is thrown away."""
+    """Prepares a subject. When the with block ends, removes the subject and its database."""
 
     def __init__(self, subject):
         self.subject = subject
@@ -328,8 +331,9 @@ def costs(subject):
 
 
 def play(what, name, server, nr, step, row):
-    """nr shots, from head s from now on. Returns the firings a second and [p50, p99, worst] of lateness."""
-    head = (4 + nr / 30000) * max(1, os.getloadavg()[0] / 2)  # the others on this host take their share
+    """Add nr shots, of which the first is due in head s, and let a subject run them. Print the firings a second, how late the
+    runs began, and the cost of a firing."""
+    head = (4 + nr / 30000) * max(1, os.getloadavg()[0] / 2)  # on a busy host, adding the shots takes longer
     with Playing(SUBJECTS[name](server)) as subject:
         first = now_us() + int(head * 1e6)
         subject.add(nr, first, step)
@@ -354,7 +358,7 @@ def play(what, name, server, nr, step, row):
             figure(what, row, name, metric, unit, [value])
 
 
-# What each can do in some seconds, or less than that.
+# The share of BACKLOG for each subject: no more than it can do in some seconds.
 BACKLOGS = {"sqlite": 1, "pg-1": 1, "pg-2": 1, "quartz-1": 0.004, "quartz-2": 0.004, "boss": 0.05, "graphile": 0.1}
 RATES = ((10000, ("sqlite", "pg-1", "pg-2")), (1000, ("sqlite", "pg-1", "boss", "graphile")),
          (50, ("pg-1", "quartz-1", "quartz-2")))
@@ -378,7 +382,7 @@ def next_minute():
 
 
 def minute(server):
-    """pg_cron is in the server; it knows one database."""
+    """Compare twheeld with pg_cron, which runs in the server, and only for one database."""
     with Playing(Twheeld(Database(server))) as subject:
         subject.put([{"name": f"m{i}", "exec": ["true"], "cron": "* * * * *"} for i in range(MINUTE)])
         psql(server.url, "CREATE EXTENSION IF NOT EXISTS pg_cron")
@@ -391,7 +395,7 @@ def minute(server):
         psql(server.url, "SELECT count(cron.unschedule(jobid)) FROM cron.job")
         daemon.until(lambda: psql(server.url, "SELECT count(*) FROM cron.job_run_details WHERE end_time IS NULL") == [["0"]], 40)
         _, _, late = subject.stop()
-    # Those of the last repetition are kept, too. A second is for jobs that began early.
+    # The server also keeps the runs of earlier repetitions: leave them out. A run may have begun up to a second early.
     rows = psql(server.url, f"SELECT CAST(extract(epoch FROM start_time) * 1000000 AS bigint) - {first} FROM cron.job_run_details"
                         f" WHERE start_time >= to_timestamp({first} / 1000000 - 1)"
                         f" AND start_time < to_timestamp({first} / 1000000 + 60) ORDER BY 1")
@@ -412,7 +416,7 @@ def now(server):
 
 
 def ask_now(subject):
-    """A request to a daemon for each."""
+    """Ask a daemon for NOW runs, with a request for each. Returns how late they begin: [p50, p99, worst] in ms."""
     subject.start()
     node, asked = subject.nodes[0], []
     for i in range(NOW):
@@ -450,7 +454,7 @@ def pending(server):
             if name != "pg-1":
                 continue
             figure("pending", 0, name, "disk", "GB", [(subject.db.size() - empty) / 1e9])
-            subject.add(100000, now_us() + 30000000, 300)  # as many as a node reads ahead, and more
+            subject.add(100000, now_us() + 30000000, 300)  # more than a node reads ahead
             began = time.monotonic()
             subject.start()
             figure("pending", 0, name, "start", "s", [time.monotonic() - began])
@@ -488,7 +492,7 @@ def failover(server):
         daemon.until(lambda: subject.db.number("SELECT count(*) FROM qrtz_fired_triggers WHERE state = 'EXECUTING'") == 1)
         owner = subject.db.query("SELECT instance_name FROM qrtz_fired_triggers")[0][0]
         time.sleep(1)
-        # Its name ends with when it began; the first one began earlier.
+        # The name of an instance ends with the time when it began. Sorted, the names are in the order of the nodes.
         names = sorted(row[0] for row in subject.db.query("SELECT instance_name FROM qrtz_scheduler_state"))
         killed = now_us()
         subject.nodes[names.index(owner)].kill()

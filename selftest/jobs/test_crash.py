@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""twheeld dies once at each step of the protocol; in a second round the power fails there. No firing may be
-lost, early, or run twice under one attempt number.
+"""Kill twheeld once at each step of the protocol. In a second round, the power fails at each step. In a third one, the daemon
+is killed at random moments. No firing may be lost, early, or run twice under one attempt number.
 
-There are three jobs: one at a time, one that follows it, and one that fails once and is tried again. The daemon
-is started so that it dies at step N. Requests that it did not answer are sent again. The daemon is started
-again, and then everything must be as if nothing had happened. N goes up until the daemon does not die.
+There are three jobs: one that is due at a time, one that follows it, and one that fails once and is tried again. The test
+starts the daemon so that it dies at step N. Then it starts the daemon again, and repeats the request if the first daemon
+did not answer. In the end everything must be as if nothing had happened. N goes up until the daemon does not die.
 """
 import concurrent.futures
 import itertools
@@ -22,7 +22,7 @@ from judge import judge
 FIRINGS = 3
 AT_ONCE = 6
 KILLS = 12
-# Of the writes and syncs of SQLite each STRIDE-th; 1 takes a minute and a half.
+# If the power fails, each write and sync of SQLite is a step, too. Only each STRIDE-th is tried; 1 takes a minute and a half.
 STRIDE = int(os.environ.get("STRIDE", 4))
 
 
@@ -36,14 +36,14 @@ def definitions(d):
 
 
 def ask(d):
-    """All three or none. False: nobody answered."""
+    """Ask the daemon for all three jobs: it puts all or none. Returns False if there was no answer."""
     try:
         status, answer = d.request("POST", "/v1/jobs", definitions(d), {"If-None-Match": "*"})
         assert status in (200, 409), answer
         return True
     except (OSError, EOFError):
         return False
-    except Exception as error:  # http.client has many ways to say that nobody is there any more
+    except Exception as error:  # http.client raises many exceptions if the daemon is no longer there
         if isinstance(error, AssertionError):
             raise
         return False
@@ -58,7 +58,7 @@ def all_over(d):
 
 
 def one(step, **env):
-    """Returns what is wrong, and whether it died."""
+    """Let a daemon die at this step, and start it again. Returns a list of what is wrong, and whether the daemon did die."""
     with Daemon() as d:
         d.start(TWHEELD_CRASH=str(step), **env)
         asked = ask(d)
@@ -70,7 +70,7 @@ def one(step, **env):
                 ask(d)
             until(lambda: d.process.poll() is not None or all_over(d))
         status = d.stop()
-        if not died and status == -signal.SIGKILL:  # in its last steps
+        if not died and status == -signal.SIGKILL:  # the daemon died at a step of stopping
             died = True
             status = d.start(**env).stop()
         try:
@@ -89,8 +89,8 @@ def one(step, **env):
 
 
 def storm(stride=1, **env):
-    """All steps, or each stride-th, until something is wrong or it comes to none. Returns what is wrong,
-    and how many they were."""
+    """Try all steps, or each stride-th, until something is wrong or a daemon does not die. Returns a list of what is wrong,
+    and at how many steps a daemon died."""
     wrong, steps = [], 0
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         for first in itertools.count(1, 2 * AT_ONCE * stride):
@@ -104,8 +104,9 @@ def storm(stride=1, **env):
 
 
 def random_kills(kills=KILLS, seed=1, pauses=0):
-    """Jobs at a rate, none of whose times may be left out, and a daemon that is killed now and then, or stands still:
-    so often of 100 times. Returns what is wrong, and how many firings there were."""
+    """Kill a daemon so many times at random moments. It has jobs with a rate, none of whose times may be left out. @pauses: of
+    100 times, how often the daemon is only stopped for a while. Returns a list of what is wrong, and how many firings are
+    over."""
     rng = random.Random(seed)
     with Daemon() as d:
         d.start()

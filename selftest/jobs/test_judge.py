@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Does the judge see what is wrong? It is given a history in which nothing is, and histories with one fault each."""
+"""Does the judge see what is wrong? The test gives it a history without a fault, and histories with one fault each."""
 import os
 import sqlite3
 import sys
@@ -19,7 +19,7 @@ ACCEPTED = ["20-5000", "21-5000", "22-6000"]
 
 
 def history():
-    """Rows as (id, at, job, attempt, outcome, more), and how many times were missed, if any."""
+    """Returns a history without a fault. Rows are (id, at, job, attempt, outcome, more) and, if times were missed, how many."""
     return [(10, 1000, 1, 1, OK, 0), (10, 2000, 1, 0, SKIPPED, 0), (10, 3000, 1, 1, OK, 0),
             (10, 4000, 1, 0, MISSED, 0, 3), (10, 7000, 1, 0, SKIPPED, 0),
             (20, 5000, 2, 1, LOST, 1), (20, 5000, 2, 2, FAILED, 1), (20, 5000, 2, 3, OK, 0),
@@ -28,7 +28,7 @@ def history():
 
 
 def lines():
-    """The first attempt of 20 did not end. Times are in us here."""
+    """Returns the lines of the runs of history(). Times are in us here. The first attempt of firing 20 has no end."""
     return [line.split() for line in (
         "rate 10-1000 1 1000", "rate 10-1000 1 1100 end", "rate 10-3000 1 3000", "rate 10-3000 1 3100 end",
         "shot 20-5000 1 5000", "shot 20-5000 2 5200", "shot 20-5000 2 5300 end", "shot 20-5000 3 5300",
@@ -41,11 +41,11 @@ def without(rows, row):
 
 
 def later(rows, row, us):
-    """With the beginning of that run moved."""
+    """Returns the lines, with the beginning of the run that wrote @row moved to @us."""
     return [[*r[:3], str(us)] if r == row.split() else r for r in rows]
 
 
-# What is wrong, the history, the lines of the runs, another row of a table.
+# For each fault: the promise that is broken, the history, the lines of the runs, and a table that gets a row.
 FAULTS = [
     ("once", history() + [(10, 1000, 1, 2, OK, 0)], lines() + [["rate", "10-1000", "2", "1200"]], None),
     ("numbered", without(history(), (20, 5000, 2, 2, FAILED, 1)), [r for r in lines() if r[:3] != ["shot", "20-5000", "2"]], None),

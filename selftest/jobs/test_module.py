@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""The module for PostgreSQL: where twheeld looks for it, and what it says of one that it does not take. This
-needs no server: 'nonsense=1' is a setting that the module refuses."""
+"""Where twheeld looks for the module for PostgreSQL, and what twheeld says if it refuses a module. The test needs no server:
+a module that is taken refuses the setting 'nonsense=1'."""
 import os
 import re
 import shutil
@@ -11,14 +11,14 @@ import subprocess
 from daemon import PROGRAMS, Daemon, Tap
 
 MODULE = "twheeld-postgresql.so"
-INSTALLED = os.path.abspath(f"{PROGRAMS}/lib/twheeld/{MODULE}")      # for this build
+INSTALLED = os.path.abspath(f"{PROGRAMS}/lib/twheeld/{MODULE}")      # where this build expects the module
 TAKEN = "invalid connection option \"nonsense\""
 NONE = f"the package twheeld-postgresql is not installed: there is no '{INSTALLED}'"
 ROOT = os.geteuid() == 0
 
 
 def put(source, target, owner=None):
-    """Another file in its place, as an installation does it."""
+    """Replace the file @target by a copy of @source, as an installation does. The copy belongs to @owner, if that is given."""
     os.makedirs(os.path.dirname(target), exist_ok=True)
     shutil.copy(source, f"{target}.new")
     if owner:
@@ -38,7 +38,7 @@ class Program:
                               **{"env": {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}, **kwargs})
 
     def says(self, **kwargs):
-        """Why it cannot begin, in one line."""
+        """Start twheeld. Returns why it cannot open the store, or, if it does not say that in one line, all that it did."""
         done = self.run(f"--state={self.home}/state", "--store=nonsense=1", **kwargs)
         line = re.fullmatch("twheeld: cannot open the store: (.*)\n", done.stderr)
         return line[1] if done.returncode == 1 and line else repr(done)

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""The page of twheeld, in a headless Chromium: what it shows and does, by mouse and by keyboard alone, with names that
-are meant to break it, with 10 000 jobs, in a narrow and in a dark window.
+"""Test the page of twheeld in a headless Chromium: what it shows and does, by mouse and by keyboard alone, with names that
+are meant to break it, with 10 000 jobs, and in a narrow and a dark window.
 
-	test_page.py DIRECTORY	also leaves pictures of it there, for a person to look at
+	test_page.py DIRECTORY	also leaves pictures of the page in DIRECTORY, for a person to look at
 """
 import json
 import re
@@ -17,7 +17,7 @@ from daemon import Tap, until
 from remote import TOKENS, Remote
 
 MANY = 10000
-# What a definition, and whoever can write to the store, can put on the page.
+# Texts that a definition, or somebody who can write to the store, can put on the page.
 MEAN = ["<img src=x onerror=\"hit=1\">", "\"><script>hit=1</script>", "</script><script>hit=1</script>", "'\"`${hit=1}&lt;b&gt;",
         "\u202egnp.exe\u202c", "שלום עולם", "😀👩‍👩‍👧", "javascript:hit=1", "%3Cscript%3E%00../..#/runs?x", "x" * 128]
 
@@ -37,7 +37,7 @@ class Page:
         return self.b.wait(f"location.hash === {json.dumps('#' + where)} && document.querySelector({json.dumps(selector)}) !== null")
 
     def row(self, name):
-        """The text of the job's row, by columns."""
+        """Returns the texts in the row of a job, one for each column; None if there is no row."""
         return self.b.js(f"(r => r && [...r.cells].map(c => c.innerText.trim()))([...document.querySelectorAll('tbody tr')]"
                          f".find(r => r.innerText.trim().startsWith({json.dumps(name)})))")
 
@@ -89,7 +89,7 @@ def token(tap, p):
     b.type(TOKENS["all"])
     b.key("Enter")
     tap.ok(b.wait("!document.querySelector('#token[open]') && !document.getElementById('forget').hidden"), "another token")
-    # The browser itself notes each answer of 401 and 403.
+    # The browser itself complains about each answer with the status 401 or 403: that is no fault of the page.
     complaints = [c for c in b.complaints() if not re.search("status of 40[13]", str(c))]
     tap.ok(not complaints, "no exception, and the policy was not broken", *complaints)
 
@@ -106,7 +106,7 @@ def shows(tap, p):
     tap.ok(f"The next hour: {plan['jobs']} jobs" in label and b.js("document.querySelectorAll('svg.hour title').length") == 60,
            "a picture of the next hour", label)
     strips = b.js("[...document.querySelectorAll('tbody tr')].map(r => [r.cells[0].innerText, r.querySelectorAll('svg.strip rect').length])")
-    n = dict(strips)    # what is left of the first minute may be none of a job's times
+    n = dict(strips)    # in the rest of the first minute a job may have no time
     tap.ok(n["five"] in (11, 12) and n["talk"] == 0 and n["tick"] in (59, 60), "and of each job", strips)
     p.picture("jobs")
     d.put("late", exec=["true"])
@@ -182,7 +182,7 @@ def retried(tap, p):
 
 
 def signs(tap, p):
-    """What a log has, and a screen would not show."""
+    """A log has characters that a screen would not show. The page shows signs for them."""
     p.d.put("signs", exec=["/bin/sh", "-c", r"printf 'a\r'; sleep 1; printf '\nb\r\n\302\233\342\200\256x\n'"])
     p.go(f"/runs/{p.d.post('/v1/jobs/signs/run')[1][0]['run']}", "pre.log")
     p.b.wait("document.querySelector('main').innerText.includes('That is all.')")
@@ -191,7 +191,7 @@ def signs(tap, p):
 
 
 def keyboard(tap, p):
-    """All of it by keys: find a job, run it, read its log, kill it, pause the job."""
+    """Do everything by keys: find a job, pause and resume it, run it, read the log of the run, and kill the run."""
     b, d = p.b, p.d
     p.go("/jobs", "button[aria-label='Run talk now']")
     b.js("document.activeElement.blur()")
@@ -226,7 +226,7 @@ def keyboard(tap, p):
 
 
 def mean(tap, p):
-    """Names that no request can give: the store has them, as if somebody else had written there."""
+    """The store has names that no request can give, as if somebody else had written there. The page shows them as text."""
     b, d = p.b, p.d
     run = d.post("/v1/jobs/mean/run")[1][0]["run"]
     d.over("mean")
@@ -248,7 +248,7 @@ def mean(tap, p):
         b.js(f"[...document.querySelectorAll('tbody a.name')].find(a => a.textContent === {json.dumps(name)}).click()")
         if not b.wait(f"document.querySelector('h1')?.textContent === {json.dumps(name)}", 10):
             wrong.append((name, p.text("h1")))
-        # A path of /v1 cannot have every name: what follows is an error message or the definition, as text.
+        # Not every name can be in a path of /v1. So the page shows the definition, or an error message, as text.
         b.wait("document.querySelector('.error')?.textContent || document.querySelector('main .card pre')?.textContent", 10)
         b.js("history.back()")
         b.wait("location.hash === '#/jobs' && document.querySelector('tbody a.name')", 10)

@@ -1,15 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Parity with Quartz: what its documentation promises, in the words of twheel-job(5). Not here:
+"""Parity with Quartz: check what its documentation promises, expressed in the words of twheel-job(5). Not here:
 
-- job classes, and data that a job stores for its next run, since a job is a command
-- triggers with a number of repetitions, since a job is due until it is removed. So there is no
-  RESCHEDULE_NOW_WITH_EXISTING_REPEAT_COUNT or RESCHEDULE_NOW_WITH_REMAINING_REPEAT_COUNT, which also move the phase of a
-  trigger: that of a rate never changes
-- SMART_POLICY of a trigger that is repeated for ever, which is RESCHEDULE_NEXT: the default is once for each kind of job
-- CronCalendar, and calendars based on another: the days off are one list
-- a group that stays paused for jobs that it gets later: there are no groups, only names with a prefix
+- job classes, and data that a job stores for its next run, because here a job is a command
+- triggers with a number of repetitions, because here a job is due until it is removed. So twheeld has no
+  RESCHEDULE_NOW_WITH_EXISTING_REPEAT_COUNT and no RESCHEDULE_NOW_WITH_REMAINING_REPEAT_COUNT. These also move the phase of a
+  trigger, but the phase of a rate never changes
+- SMART_POLICY of a trigger that is repeated for ever, which is RESCHEDULE_NEXT: here the default is once for each kind of job
+- CronCalendar, and calendars based on another calendar: here the days off are one list
+- a group that stays paused for jobs that are added to it later: here are no groups, only names with a common prefix
 """
 import contextlib
 import datetime
@@ -20,7 +20,7 @@ import time
 from daemon import PROGRAMS, Daemon, Tap, until
 from remote import Remote, Runner
 
-AWAY = 3.2      # s, for which there is no scheduler
+AWAY = 3.2      # s during which no scheduler runs
 
 
 def run(d, name, **shot):
@@ -39,14 +39,15 @@ def day(n):
 # ---- misfire instructions -------------------------------------------------------------------------
 
 def rows_since(d, name, us):
-    """Those of the history that ended later, as (at in us, outcome, missed). What was lost as the daemon stopped and ran
-    again is none of them."""
+    """Returns the rows of a job's history that ended after @us, as (at in us, outcome, missed). A firing that was lost when the
+    daemon stopped, and ran again, is left out."""
     return d.query(f"SELECT h.at, h.outcome, h.missed FROM history h JOIN job j ON j.id = h.job WHERE j.name = '{name}'"
                    f" AND h.more = 0 AND h.attempt < 2 AND h.ended > {us} ORDER BY h.at")
 
 
 def misfires(tap):
-    """What was due while there was no scheduler, by each instruction. The grace is Quartz's misfireThreshold."""
+    """What happens to times that were due while no scheduler ran, for each misfire instruction. The grace stands for Quartz's
+    misfireThreshold."""
     with Daemon() as d:
         d.start()
         command = {"exec": ["true"], "overlap": "queue", "queue": 100}
@@ -60,7 +61,8 @@ def misfires(tap):
         until(lambda: all(d.over(f"{kind}-{word}") for kind in ("cron", "rate") for word in ("once", "skip", "all")) and d.over("cron-smart"))
         d.stop()
         left = int(time.time() * 1e6)
-        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:    # a single time is due meanwhile
+        # Let the single times be due while no scheduler runs.
+        with contextlib.closing(sqlite3.connect(f"{d.dir}/state/jobs.db")) as db:
             db.execute(f"UPDATE due SET at = {left} + 1000000 WHERE job IN (SELECT id FROM job WHERE name LIKE 'shot-%')")
             db.commit()
         time.sleep(AWAY)
@@ -68,9 +70,9 @@ def misfires(tap):
         d.start()
         until(lambda: d.over("shot-once") and d.over("shot-skip") and d.over("shot-all") and d.over("shot-smart"))
         for name in [f"{kind}-{word}" for kind in ("cron", "rate") for word in ("once", "skip", "all")] + ["cron-smart", "patient"]:
-            until(lambda name=name: any(row["at"] > utc(back) for row in d.over(name)))     # it has come to the present
+            until(lambda name=name: any(row["at"] > utc(back) for row in d.over(name)))     # the job has reached the present
         d.stop()
-        # A host that stands still for the grace makes some miss their time that were due later.
+        # If the host stands still for longer than the grace, later times are missed as well: leave them out.
         made_up = {name: [r for r in rows_since(d, name, left) if r[0] < (back - 0.9) * 1e6]
                    for name in [f"{kind}-{word}" for kind in ("cron", "rate") for word in ("once", "skip", "all")] + ["cron-smart"]}
         period = {"cron": 1000000, "rate": 500000}
@@ -113,7 +115,7 @@ def calendars(tap, d):
 
 
 def other_calendars(tap, d):
-    """Days and hours that are the same each week, month or day are left out by the expression itself."""
+    """If the same days or hours are off each week, month or day, the cron expression itself leaves them out."""
     def times(cron, n=60):
         return [datetime.datetime.fromisoformat(t.replace("Z", "+00:00")) for t in d.get(f"/v1/preview?cron={cron.replace(' ', '+')}&zone=UTC&n={n}")]
     tap.same({t.weekday() for t in times("0 0 12 * * MON-FRI")}, set(range(5)), "WeeklyCalendar: days of the week are left out")
@@ -154,7 +156,7 @@ def pauses(tap, d):
         d.put(f"pause-{word}", rate="200ms", exec=["true"], missed=word, grace="0.3s")
         d.over(f"pause-{word}")
         d.post(f"/v1/jobs/pause-{word}/pause")
-        d.idle(f"pause-{word}")     # what had begun ends
+        d.idle(f"pause-{word}")     # runs that had begun must end first
     before = {word: len(d.over(f"pause-{word}")) for word in ("once", "skip")}
     time.sleep(1.5)
     tap.same({word: len(d.over(f"pause-{word}")) for word in before}, before, "pauseJob: it is not due")
@@ -163,7 +165,7 @@ def pauses(tap, d):
     resumed = utc(time.time())
     for word in before:
         d.post(f"/v1/jobs/pause-{word}/resume")
-    # On a busy host, what is due next may be skipped and written before the run that makes up has ended, or be missed, too.
+    # On a busy host, later times may be missed as well, or may be skipped and recorded before the run that makes up has ended.
     made_up = {word: until(lambda word=word: [r["outcome"] for r in d.over(f"pause-{word}")[n:] if r.get("missed", 0) >= 4
                                               and r["at"] < resumed])
                for word, n in before.items()}
@@ -230,7 +232,7 @@ def recovery(tap):
 
 
 def priorities(tap):
-    """Of a pool with fewer threads than there is to do."""
+    """A pool has room for fewer runs than are due: the runs with the greatest priority begin first."""
     with Remote() as d, Runner("pool", d.start(), name="r", runs=1) as runner:
         gate = f"while ! [ -e {d.dir}/gate ]; do sleep 0.02; done"
         d.put("first", exec=["/bin/sh", "-c", gate], pool="pool")

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Parity with Xinye's distributed job service, as its article describes it: each job belongs to a node, so that no lock
-is taken for a firing; nodes that come and go move as few jobs as possible."""
+"""Parity with Xinye's distributed job service, as its article describes it. Each job belongs to a node, so no firing needs a
+lock. If a node comes or goes, as few jobs as possible move to another node."""
 import time
 from collections import Counter
 
@@ -12,7 +12,7 @@ from postgres import Node, Server
 PARTS = 64
 JOBS = 30
 STABLE = 4      # s
-LEASE = "12s"   # no host stands still for so long, and so nobody is buried who lives
+LEASE = "12s"   # no host stands still for so long, so no living node is buried
 
 
 def owners(server):
@@ -20,12 +20,12 @@ def owners(server):
 
 
 def shares(of):
-    """How many parts each has of those that somebody owns."""
+    """Returns how many parts each node owns, sorted. Parts without an owner do not count."""
     return sorted(Counter(life for life in of.values() if life).values())
 
 
 def settled(server, wanted):
-    """Whose the parts are, when each has its share, or after a minute."""
+    """Wait until each node has its share, for a minute at most. Returns the owner of each part."""
     until(lambda: shares(owners(server)) == wanted)
     return owners(server)
 
@@ -40,7 +40,7 @@ def calls(server, pattern):
 
 
 def locks(tap, server):
-    """What the server was asked for while nothing changed."""
+    """Check which statements the nodes send to the server while nothing changes, and which locks they hold."""
     before = server.over()
     server.query("SELECT public.pg_stat_statements_reset()")
     time.sleep(STABLE)
@@ -50,13 +50,14 @@ def locks(tap, server):
     turns, beats = calls(server, "SELECT * FROM twheel.turn(%"), calls(server, "SELECT * FROM twheel.beat(%")
     tap.ok(fired > JOBS and turns > 0 and beats > 0, "jobs run meanwhile", fired, turns, beats)
     tap.same(asked, dict.fromkeys(asked, 0), "no lock is taken while nodes are stable")
-    # But for those by which a session says whose it is: all share them, and nobody waits for them.
+    # A lock by which a session says whose it is does not count: sessions share it, and none waits for it.
     waits = server.query("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT (classid = 7484 AND mode = 'ShareLock')")
     tap.same(waits, [(0,)], "no lock is held either")
 
 
 def belongs(tap, server, nodes, since):
-    """Those of the history behind that line, which have come since the nodes had their shares."""
+    """Check that each firing behind line @since of the history was run by the owner of its job. All these firings have come
+    since the nodes had their shares."""
     of_all = f"SELECT count(DISTINCT life) FROM history WHERE seq > {since}"
     until(lambda: server.query(of_all) == [(len(nodes),)])
     rows = server.query(f"SELECT job & 63, life FROM history WHERE seq > {since}")

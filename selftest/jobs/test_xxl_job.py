@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""Parity with xxl-job: what its documentation promises. An executor is a runner here, an app name its pool. Runners
-take work instead of being given it, so the routes are replaced by what they are for. Not here: code that is edited on
-the page."""
+"""Parity with xxl-job: check what its documentation promises. Here an executor is a runner, and an app name is the runner's
+pool. Runners take work, and are not given it. So there are no routes, and the test checks what the routes are for. Not here:
+code that is edited on the page."""
 import datetime
 import os
 import re
@@ -23,7 +23,7 @@ def running(d, key):
 
 
 def over(d, key):
-    """All attempts of a run that is over, as (attempt, outcome)."""
+    """Wait until a run is over. Returns all its attempts as (attempt, outcome), the first one first."""
     until(lambda: [r for r in d.get(f"/v1/runs/{key}") if r["state"] == "over" and not r["more"]])
     return [(r["attempt"], r["outcome"]) for r in reversed(d.get(f"/v1/runs/{key}")) if r["state"] == "over"]
 
@@ -41,7 +41,7 @@ def utc(seconds):
 
 
 def where(d, key):
-    """The directories of the runners that printed theirs."""
+    """Returns the directories of the runners that have executed a run. The job prints them."""
     return re.findall(r"twheeld\.\w+", d.output(key))
 
 
@@ -50,7 +50,7 @@ def where(d, key):
 def blocks(tap, d):
     for word, wanted in (("queue", ["ok", "ok", "ok", "running", "queued", "queued"]), ("skip", ["ok", "skipped", "skipped"]),
                          ("replace", ["killed", "skipped", "ok"])):
-        # What is to be replaced does not end before the last one has come.
+        # The job ignores SIGTERM: a run that is to be replaced must not end before the last run has been asked for.
         d.put(word, exec=sh(f"trap '' TERM; {gate(d, word)}; echo $TWHEEL_ARG"), overlap=word, pool="p", stop="60s")
         keys = [run(d, word, arg="0")]
         running(d, keys[0])
@@ -70,7 +70,7 @@ def routes(tap, d, one):
     d.put("who", exec=sh("echo $TWHEEL_STATE"), pool="p", overlap="allow")
     with Runner("p", d, name="two", runs=1) as two:
         two.start()
-        keys = [run(d, "busy") for _ in range(3)]       # one has room for two, two for one
+        keys = [run(d, "busy") for _ in range(3)]       # the runner "one" has room for two runs, "two" for one
         for key in keys:
             until(lambda key=key: where(d, key))
         places = [place for key in keys for place in where(d, key)]
@@ -103,7 +103,7 @@ def routes(tap, d, one):
 
 
 def lost(tap, d):
-    """A runner that dies with a run."""
+    """If a runner dies, another runner repeats its run."""
     with Runner("q", d, name="dies") as dies, Runner("q", d, name="heir") as heir:
         dies.start()
         d.put("frail", exec=sh(f"[ $TWHEEL_ATTEMPT = 2 ] || {gate(d, 'never')}"), pool="q")
@@ -115,7 +115,7 @@ def lost(tap, d):
 
 
 def misfires(tap):
-    """What was due while there was no scheduler. The grace is for xxl-job's five seconds."""
+    """What happens to times that were due while no scheduler ran. The grace stands for xxl-job's five seconds."""
     with Remote() as d, Runner("p", d.start(), name="one") as one:
         one.start()
         for word in ("once", "skip"):
@@ -125,7 +125,7 @@ def misfires(tap):
         fired = dict(d.query("SELECT name, max(at) / 1000000 FROM (SELECT job, at FROM running UNION SELECT job, at FROM history)"
                              " JOIN job ON job.id = job GROUP BY job"))
         time.sleep(3.2)
-        back, early = utc(time.time()), utc(time.time() - 0.9)      # what is due in between is not yet missed
+        back, early = utc(time.time()), utc(time.time() - 0.9)      # times between these two are not missed yet
         d.start()
         rows = {}
         for word in ("once", "skip"):

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""doc/tutorial-jobs.md, typed by a user who has just read it: each command as written, and what it prints. And the two
-lines of README.md, pasted."""
+"""Type doc/tutorial-jobs.md as a user does who has just read it: each command must print what the text says. Also paste the
+two lines of README.md."""
 import contextlib
 import os
 import pwd
@@ -19,13 +19,13 @@ from postgres import ROOT, Server
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 TEXT = f"{TOP}/doc/tutorial-jobs.md"
-# What only looks is repeated until it shows what it should: a reader takes some seconds to type.
+# A command that only looks is repeated until it prints what it should: a reader takes some seconds to type.
 LOOKS = r"twheel job (ls|log|history|runners|nodes)\b|cat |curl "
 END = "\001"
 
 
 def sections():
-    """[title, [(command, what it prints)]] of each section with commands"""
+    """Returns [(title, [(command, what it prints)])] of the sections that have commands."""
     found = []
     with open(TEXT, encoding="utf-8") as file:
         for part in file.read().split("\n## ")[1:]:
@@ -40,7 +40,8 @@ def sections():
 
 
 def plain(text):
-    """Without what differs each time: times, runs, durations, and which of three daemons it is."""
+    """Returns the lines of a text with words in place of what differs each time: times, runs, durations, and which of three
+    daemons it is. Messages of the shell about killed daemons are left out."""
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|\+0000)", "TIME", text)
     text = re.sub(r"\b\d+-\d{16}\b", "RUN", text)
     text = re.sub(r"\b[\d.]+(us|ms|s)\b", "FOR", text)
@@ -49,12 +50,12 @@ def plain(text):
 
 
 class Shell:
-    """@store: the address of its reader's database"""
+    """A shell in which a reader types. @store: the address of the reader's database"""
 
     def __init__(self, store=""):
         self.home = tempfile.mkdtemp(prefix="tutorial.")
         os.chmod(self.home, 0o755)
-        # Whoever reads it is not root, and may not be able to come to the programs here.
+        # The reader is not root, and may have no access to the directory of the programs. So copy them.
         user = {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid, "extra_groups": []} if ROOT else {}
         os.mkdir(f"{self.home}/bin")
         for name in ("twheeld", "twheeld-postgresql.so", "twheel-job"):
@@ -79,11 +80,11 @@ class Shell:
         lines = []
         while (line := self.shell.stdout.readline()) and END not in line:
             lines.append(line)
-        last = line.split(END)[0] if line else ""       # a line without an end
+        last = line.split(END)[0] if line else ""       # the command's last line, if it has no end
         return "".join(lines) + last
 
     def follows(self, command, output):
-        """Does it print that? Returns what it did print."""
+        """Type a command. If it only looks, repeat it for a minute at most until it prints @output. Returns what it printed."""
         end = time.monotonic() + 60
         while True:
             got = self.type(command)
@@ -92,7 +93,7 @@ class Shell:
             time.sleep(0.1)
 
     def started(self):
-        """A reader's next command comes when the daemons have said that they are there."""
+        """Wait until all daemons have logged that they are there: a reader types the next command after that."""
         self.type("for log in *.log; do timeout 60 sh -c \"until grep -qE ': (life|.*takes part)' $log; do sleep 0.1; done\"; done")
 
     def __enter__(self):
@@ -100,7 +101,7 @@ class Shell:
 
     def __exit__(self, *_):
         self.shell.stdin.close()
-        for pid in processes_with(f"HOME={self.home}"):     # the daemons, if it stopped halfway
+        for pid in processes_with(f"HOME={self.home}"):     # the daemons are left if the test stopped halfway
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         self.shell.wait()
@@ -108,7 +109,8 @@ class Shell:
 
 
 def types_all(found, to_the_end):
-    """Returns the titles, each with what is wrong in its section. Stops there, unless it is to go on."""
+    """Type the commands of all sections. Returns [(title, what is wrong in the section)]. If something is wrong, stop there and
+    return only that section, unless @to_the_end."""
     results = []
     with Server() as server, Shell(server.url) as shell:
         for title, commands in found:
@@ -126,7 +128,8 @@ def types_all(found, to_the_end):
 
 
 def pasted():
-    """The second line of README.md does not wait for the first one. Returns what is wrong."""
+    """Paste the two lines of README.md at once: the second line does not wait until the daemon of the first is there. Returns
+    what is wrong."""
     with open(f"{TOP}/README.md", encoding="utf-8") as file:
         lines = re.search(r"^ +make jobs && (.*twheeld.*\n.*twheel-job add hello .*)$", file.read(), re.M)[1].replace("build/jobs/", "")
     with Shell() as shell:
@@ -136,8 +139,9 @@ def pasted():
 
 
 def main():
-    """A reader whose machine stands still while he is to kill a daemon within 2 s, or whose clock comes to the minute of
-    a line of his crontab, sees something else. He begins anew, and sees that it was for that."""
+    """Type the tutorial, and if something is wrong, start anew, twice at most. A reader sees something else if the machine
+    stands still while the reader has 2 s to kill a daemon, or if the clock reaches the minute of a line of the crontab. A
+    reader who starts anew then sees what the text says."""
     found = sections()
     tap = Tap(len(found) + 1)
     for _ in range(IN_TIME):

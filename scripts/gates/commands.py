@@ -4,16 +4,16 @@
 """
 commands.py: does deps.sh list the packages of all commands that are called?
 
-If a script or a target of the Makefile calls deps.sh, the packages of those groups must contain all
-commands that are called from there on, together with their dependencies, the packages that every
-Debian has, git, make and gcc. shfmt parses scripts and recipes, which are followed into the scripts
-and makefiles that they call. dpkg knows the package of a command. So only callers whose packages are
-installed can be checked.
+If a script or a target of the Makefile calls deps.sh for some groups, it may call only commands of the
+packages of these groups, of their dependencies, of the packages that every Debian has, and of git, make
+and gcc. The same holds for the scripts and makefiles that it calls. The program parses scripts and
+recipes with shfmt, and follows them into the files that they call. It asks dpkg for the package of a
+command. So it can check only callers whose packages are installed.
 
-A word in the place of a command is one. If a command is passed on to be called (by xargs, timeout,
-and functions such as quiet), a word is taken for a command if there is one of that name.
+A word in the place of a command counts as a command. If something else calls the command (xargs, timeout,
+or a function such as quiet), an argument counts as the command if there is a command of that name.
 
-Prints what is missing; the exit status is 1 if anything is.
+The program prints what is missing. The exit status is 1 if anything is missing, or no caller was checked.
 """
 import json
 import os
@@ -28,9 +28,10 @@ BUILTINS = set("""
     exec exit export false fg getopts hash help history jobs kill let local logout mapfile popd
     printf pushd pwd read readarray readonly return set shift shopt source test times trap true
     type typeset ulimit umask unalias unset wait""".split())
-# Functions whose arguments are not commands of this machine.
+# Functions whose arguments are not called as commands on this machine.
 ELSEWHERE = {"inside", "packages"}
-# Called only if they are installed, or by callers who list them; or no command at all.
+# Commands that are called only if they are installed, or only by callers that list their packages; and words that
+# are no commands.
 OPTIONAL = {
     ("scripts/gates/fuzz.sh", "cron"): "the name of a target, and of a package on many machines",
     ("scripts/machines/qemu.sh", "qemu-system-aarch64"): "with ARCH=, as matrix.sh does",
@@ -41,7 +42,7 @@ OPTIONAL = {
     ("udev/activate", "systemd-sysusers"): "where systemd runs",
     ("udev/activate", "udevadm"): "where systemd runs",
 }
-X = "\0"        # what only the shell knows
+X = "\0"        # stands for a part of a word that only the shell knows
 
 
 def run(*command, **kwargs):
@@ -49,7 +50,7 @@ def run(*command, **kwargs):
 
 
 class Packages:
-    """What is installed, and what needs what."""
+    """The packages that are installed, and what each of them needs and provides."""
 
     def __init__(self):
         fields = "${Package}\t${Essential}\t${Priority}\t${Pre-Depends}, ${Depends}\t${Provides}\t${db:Status-Status}\n"
@@ -70,7 +71,7 @@ class Packages:
         return [word for word in (re.split(r"[ :(]", part.strip())[0] for part in re.split("[,|]", text)) if word]
 
     def closure(self, names):
-        """The packages, and those that they depend on: of alternatives what is there."""
+        """Returns these packages and those that they depend on. Of alternatives, those that are installed count."""
         todo, done = list(names), set()
         while todo:
             name = todo.pop()
@@ -81,7 +82,8 @@ class Packages:
         return done
 
     def own(self, paths):
-        """Whose the commands are. A link may be of nobody, as those of alternatives are."""
+        """Find the packages that own the commands at these paths. A link may have no owner, as one of alternatives:
+        so the owners of its target count, too."""
         names = {path: {p for f in (path, os.path.realpath(path)) for p in (f, f.removeprefix("/usr"), "/usr" + f)}
                  for path in paths}
         out = subprocess.run(["dpkg", "-S", *set().union(*names.values())], text=True, check=False,
@@ -94,7 +96,8 @@ class Packages:
 
 
 class Node:
-    """A script, a makefile or a target of the Makefile: what it calls."""
+    """A script, a makefile or a target of the Makefile: which commands it calls, for which groups it calls deps.sh, and
+    which other nodes it calls."""
 
     def __init__(self, name):
         self.name, self.calls, self.groups, self.goes = name, [], set(), set()
@@ -138,7 +141,7 @@ class Tree:
                 todo += item
 
     def makefile(self, name, text):
-        """(node, recipe in shell): of the Makefile at the top a node is a target, else the file."""
+        """Returns [(node, shell recipe)]. In the Makefile at the top each target is a node; another makefile is one."""
         text = re.sub(r"^define .*?^endef", lambda m: m[0].replace("$$", "$"), text, flags=re.M | re.S)
         variables = dict(re.findall(r"^(\w+)\s*[:?]?=\s*(.*)", text.replace("\\\n", " "), re.M))
         node, recipes = self.node(name), {}
@@ -151,7 +154,8 @@ class Tree:
         return [(node, "\n".join(lines)) for node, lines in recipes.items()]
 
     def expand(self, text, variables):
-        """What make makes of it, near enough: what is not a plain variable is some word."""
+        """Returns a text with make's variables expanded, near enough as make does it. For all that is no plain
+        variable, it has the word $make."""
         text = text.replace("$$", "\1").replace("$(MAKE)", "make")
         for _ in range(3):
             text = re.sub(r"\$\((\w+)\)", lambda m: variables.get(m[1], "").replace("$$", "\1") or "$make", text)
@@ -218,7 +222,8 @@ class Tree:
             self.perhaps(node, line, rest[:6] if first in HANDS_ON else [w for w in rest if w.startswith("/")])
 
     def perhaps(self, node, line, words):
-        """The command, among these words, that others call; those after it are its arguments."""
+        """Find the command among the words, which are arguments of something that calls a command. The words after the
+        command are its arguments. If the command itself calls a command, find that, too."""
         for word in words:
             if re.fullmatch(r"(/usr)?/s?bin/[\w.+-]+|[a-z][\w.+-]+", word) and word not in self.functions | BUILTINS \
                     and shutil.which(word, path=PATH):
@@ -236,7 +241,7 @@ class Tree:
                 node.goes.add("make " + word)
 
     def go(self, node, text):
-        """A word that names a file of ours: from the top, or from where the caller is."""
+        """If a word names a file of ours, from the top or from the caller's folder, note that @node calls it."""
         path = text.split(X)[-1].lstrip("/")
         for name in (path, os.path.normpath(os.path.join(os.path.dirname(node.name), path))):
             if path and name in self.files and name != node.name:
@@ -258,7 +263,8 @@ HANDS_ON = {"exec", "command", "env", "nice", "time", "timeout", "setpriv", "xar
 
 
 def check(tree, packages, start):
-    """What is missing: (caller, command, package), or what is not installed."""
+    """Check a caller of deps.sh. Returns {(file, line, command): package} of what is missing, and the groups. If
+    packages of the groups are not installed, returns None and these packages."""
     nodes = tree.reached(start)
     groups = sorted(set().union(*(node.groups for node in nodes)))
     listed = set(run("scripts/deps.sh", "--list", *groups).split())

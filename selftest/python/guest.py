@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""guest.py DIR LIBRARY: what a guest without Python needs to run the tests of the package
-twheel, and examples/asyncio_alarms.py, over LIBRARY.
+"""guest.py DIR LIBRARY: make DIR, with which a guest without Python can run the tests of the package
+twheel, and examples/asyncio_alarms.py, with LIBRARY.
 
-It fills DIR with this interpreter; with the modules that the tests and the example load here, packed
-together with the package; and with the libraries that all of these need. There are no folders. In
-DIR, "python" is the interpreter and "asyncio" the example; python_twheel.sh runs the tests.
+The program copies this interpreter into DIR; the modules that the tests and the example load here,
+packed together with the package; and the libraries that all of these need. DIR has no subfolders. In
+DIR, "python" runs the interpreter, and "asyncio" the example; python_twheel.sh runs the tests.
 """
 import os
 import shutil
@@ -28,13 +28,14 @@ exec "$dir/LOADER" --library-path "$dir" "$dir/python3" -S -B "$@"
 
 
 def libraries(binary):
-    """[paths], the loader among them"""
+    """Returns the paths of the libraries that a binary needs, with the loader."""
     lines = subprocess.run(["ldd", binary], check=True, capture_output=True, text=True).stdout
     return [word for line in lines.splitlines() for word in line.split() if word.startswith("/")]
 
 
 def loaded(library):
-    """Files of modules. asyncio does without ssl where there is none, and so without much."""
+    """Returns the files of the modules that the tests and the example load. The module ssl is hidden: asyncio can do
+    without it, and then does not need much else."""
     code = (f"import sys; sys.modules['ssl'] = None; sys.path[:0] = {[HERE, TOP + '/bindings/python']}; "
             "import asyncio, difflib, test_twheel, traceback, unittest.async_case; "
             "print(*{getattr(m, '__file__', None) or '' for m in sys.modules.values()}, sep='\\n')")
@@ -43,7 +44,8 @@ def loaded(library):
 
 
 def pack(path, library):
-    """The modules in Python that are loaded, and their whole packages; returns the others."""
+    """Pack the loaded modules that are written in Python, with their whole packages, and the package twheel into a zip
+    file. Returns the files of the other modules."""
     binaries, roots = set(), set()
     stdlib = os.path.dirname(os.__file__)
     for file in loaded(library):

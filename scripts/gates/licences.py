@@ -1,16 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
-"""licences.py FILE...: does debian/copyright name the same licence for each file as the file itself,
-or as .reuse/dep5? Prints the files for which it does not, and then exits with 1. `reuse lint` checks
-that each file has a licence.
+"""licences.py FILE...: does debian/copyright name the same licence for each file as the file itself? If
+a file names none, does .reuse/dep5 name the same? The program prints each file for which that is not so,
+and then exits with 1. `reuse lint` checks that each file has a licence.
 """
 import re
 import sys
 
 from debian.copyright import Copyright
 
-# Debian's names, which are older than SPDX.
+# Debian's names of licences, which are older than SPDX, and the names of SPDX.
 SPDX = {
     "GPL-2": "GPL-2.0-only",
     "GPL-2 with Linux-syscall-note exception": "GPL-2.0-only WITH Linux-syscall-note",

@@ -4,11 +4,12 @@
 """Do the manual pages say what the code does? Prints each difference, and exits with 1 if there is one.
 
 Each function of lib/libtwheel.map, where NAME_sized() counts as NAME(), must be in the section NAME of one
-page, with the header's prototype, its parameters and its errors. If a page shows a structure, that must
-have the header's members. The page of the device must have every name and the table of errors of the
-interface, and every parameter of the modules; the page of the command every word and option; and the
-pages of twheeld every option, command, key and path. The completion in bash must have the commands of
-twheel(1) and of `twheel job`, and for each of the latter its options.
+page. That page must have the prototype in the header, and each parameter and error of the function. If a
+page shows a structure, the structure must have the members that it has in the header. The page of the
+device must have every name and the table of errors of the interface, and every parameter of the modules.
+The page of the command must have every word and option. The pages of twheeld must have every option,
+command, key and path. The completion in bash must have the commands of twheel(1) and of `twheel job`, and
+the options of each command of `twheel job`.
 
 The sources of the pages and of the code are parsed with regular expressions, which only understand the
 style of this tree.
@@ -21,7 +22,7 @@ import sys
 
 HEADERS = ("lib/libtwheel.h", "lib/libtwheel-sched.h")
 UAPI = "include/uapi/linux/twheel.h"
-SAME = {"twheel", "sched"}  # what a function works on needs no words
+SAME = {"twheel", "sched"}  # parameters that need no words: the object that a function works on
 
 complaints = 0
 
@@ -51,14 +52,14 @@ def names(page):
 
 
 def functions(header):
-    """{name: (prototype, text of its kernel-doc)}"""
+    """Returns {name: (prototype, text of the kernel-doc)} of the functions of a header."""
     found = re.findall(r"/\*\*\n((?: \*[^\n]*\n)*?) \*/\n(?:static inline )?(\w[^;{]*?\b(twheel_\w+)\([^;{]*\))[;\n]",
                        header)
     return {name: (squeeze(proto) + ";", doc) for doc, proto, name in found}
 
 
 def members(text):
-    """{structure: [names of members]}, without comments"""
+    """Returns {structure: [names of members]} of a header or a page. Comments are ignored."""
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     found = {}
     for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\}", text, re.M | re.S):
@@ -163,7 +164,7 @@ def check_jobs(pages):
 
 
 def completed(*words):
-    """What bash would complete the last of the words to."""
+    """Returns the words to which bash would complete the last of these words."""
     script = '. tools/twheel/completion.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _twheel; printf "%s\\n" "${COMPREPLY[@]}"'
     return set(subprocess.run(["bash", "-c", script, "-", *words], check=True, text=True, stdout=subprocess.PIPE).stdout.split())
 

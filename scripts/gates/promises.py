@@ -5,16 +5,17 @@
 promises.py: does selftest/kmod/promises name a test for each sentence of twheel.h?
 
 The sentences are those of all comments of twheel.h, and those of the kernel-doc of each function that
-is exported to modules. A comment is taken apart into paragraphs: at an empty line, at a line of
-kernel-doc that begins with "@name:", "Context:" or "Return:", and after the line that says what the
-kernel-doc is of. A paragraph is taken apart into sentences at each full stop, question mark or
-exclamation mark that a space follows. Line breaks do not count.
+is exported to modules. A comment is split into paragraphs: at an empty line, before a line of
+kernel-doc that begins with "@name:", "Context:" or "Return:", and after the line that names the subject
+of the kernel-doc. A paragraph is split into sentences at each full stop, question mark or exclamation
+mark that a space follows. Line breaks do not count.
 
-Each sentence must be in the list, and each one in the list must be in the comments, word for word. So
-whoever changes a sentence must change the list, and look at its test. Each function that the list
-names must be defined in the file that the list names. The list itself says how it is written.
+Each sentence must be in the list, and each sentence in the list must be in the comments, word for word.
+So if you change a sentence, you must change the list, and look at the test of the sentence. Each function
+that the list names must be defined in the file that the list names. The head of the list describes its
+format.
 
-Prints what is wrong; the exit status is 1 if anything is.
+The program prints what is wrong. The exit status is 1 if anything is.
 """
 import glob
 import os
@@ -35,7 +36,7 @@ def read(path):
 
 
 def sentences(comment):
-    """The sentences of @comment, which is without its delimiters."""
+    """Yields the sentences of @comment, which is without its delimiters."""
     comment = re.sub(r"^[ \t]*\*[ \t]?", "", comment, flags=re.M)
     comment = re.sub(r"^(@[\w.]+:|Context:|Return:)", r"\n\1", comment, flags=re.M)
     comment = re.sub(r"\A(\s*[\w ]+(?:\(\))? - .*)$", r"\1\n", comment, count=1, flags=re.M)
@@ -52,7 +53,7 @@ def add(blocks, name, comment):
 
 
 def exported(blocks):
-    """Add the kernel-doc of all functions that modules can call."""
+    """Add the sentences of the kernel-doc of all functions that modules can call."""
     for path in ["twheel.c"] + sorted(glob.glob("twheel*.h", root_dir=TOP)):
         text = read(path)
         for name in re.findall(r"^EXPORT_SYMBOL_GPL\((\w+)\);", text, re.M):
@@ -64,7 +65,7 @@ def exported(blocks):
 
 
 def promised():
-    """The sentences of each block of comments. Plain comments of the header are one block."""
+    """Returns {block: sentences} of the comments. A kernel-doc is a block; all plain comments of the header are one."""
     blocks = {}
     for kind, comment in re.findall(r"/\*(\*?)(.*?)\*/", read(HEADER), re.S):
         title = re.match(r"\s*\*\s*([\w ]+(?:\(\))?) - ", comment) if kind else None
@@ -75,7 +76,7 @@ def promised():
 
 
 def listed():
-    """The list: for each block its sentences, and for each of these its verdicts."""
+    """Returns the list: {block: {sentence: verdicts}}."""
     blocks, name, words = {}, None, []
     for line in read(LIST).splitlines() + ["== end"]:
         if line.startswith("#"):
@@ -107,7 +108,8 @@ def is_defined(path, function):
 
 
 def judge(name, sentence, verdict):
-    """A verdict is "- why", or "file: function...". The file is beside the list, or has a path."""
+    """Check the verdict on a sentence. A verdict is "- why", or "file: function...". A file without a path is beside
+    the list."""
     if re.match(r"- \w", verdict):
         return
     words = re.match(r"([\w./]+): (\w+(?: \w+)*)$", verdict)

@@ -4,8 +4,8 @@
 """quotes.py: check that no sentence quotes figures that have been measured again since.
 
 Benchmarks write tables, but people write the sentences that quote them. doc/quotes has a line for each text that
-quotes a table: the text, the table, and a hash of the table with which the sentences were compared last. If the table
-has changed, somebody has to compare them again, and then writes the new hash.
+quotes a table: the text, the table, and the hash of the table at the last comparison of the sentences with the table.
+If the table has changed, somebody has to compare the sentences again, and then write the new hash.
 """
 
 import hashlib
@@ -15,13 +15,13 @@ QUOTES = "doc/quotes"
 
 
 def digest(name):
-    """The hash of a file, as in doc/quotes."""
+    """Returns the hash of a file, in the form of doc/quotes."""
     with open(name, "rb") as file:
         return hashlib.sha256(file.read()).hexdigest()[:12]
 
 
 def main():
-    """Compare each line. The exit status is 1 if a table has changed."""
+    """Compare the hash in each line with the table. The exit status is 1 if a table has changed."""
     bad = False
     with open(QUOTES, encoding="utf-8") as lines:
         for line in lines:

@@ -4,10 +4,10 @@
 """
 syzkaller.py: do the descriptions for syzkaller (selftest/fuzz/twheel.txt) agree with <linux/twheel.h>?
 
-All of the header must be described: each ioctl with its direction and structure, each structure with
-members, each flag and operation. And all that is described must be in the header: members with their
-names, order, offsets and sizes, and constants with their names. The compiler gives the values, from
-the header. Prints what differs; the exit status is 1 if anything does.
+The descriptions must have all of the header: each ioctl with its direction and structure, each structure
+with members, each flag and operation. The header must have all that is described: members with their
+names, order, offsets and sizes, and constants with their names. The compiler takes the values from the
+header. The program prints what differs. The exit status is 1 if anything does.
 """
 import os
 import re
@@ -18,7 +18,8 @@ TOP = os.path.abspath(os.path.dirname(__file__) + "/../..")
 HEADER = TOP + "/include/uapi/linux/twheel.h"
 TEXT = TOP + "/selftest/fuzz/twheel.txt"
 DIRECTION = {"_IOW": "in", "_IOR": "out", "_IOWR": "inout"}
-# A program reads states and never passes them. The others are a version, a limit, and ioctl's magic.
+# Names that need no description. A program reads states and never passes them. The others are a version, a limit, and
+# ioctl's magic.
 UNDESCRIBED = re.compile(r"TWHEEL_(STATE_\w+|ABI|BATCH_MAX|IOC_MAGIC)$")
 
 bad = []
@@ -67,7 +68,7 @@ class Text:
         self.includes = re.findall(r"^include <uapi/(.*)>$", text, re.M)
 
     def size(self, kind):
-        """Bytes of a member of this type."""
+        """Returns how many bytes a member of this type has."""
         if kind in self.resources:
             kind = self.resources[kind]
         if kind.startswith("ptr64["):
@@ -77,13 +78,14 @@ class Text:
 
 
 def struct_of(header, name):
-    """The structure of the header that @name is a way to fill in."""
+    """Returns the structure of the header that @name describes. Several descriptions may fill in one structure: each
+    has a name that begins with that of the structure."""
     found = [s for s in header.structs if name == s or name.startswith(s + "_")]
     return max(found, key=len) if found else wrong(name, "is not a structure of the header")
 
 
 def compiles(lines, what):
-    """The C of @lines is true."""
+    """Compile @lines of C, with their assertions, and note each error of the compiler."""
     program = ["#define _GNU_SOURCE", "#include <stddef.h>"] + lines
     done = subprocess.run(
         ["gcc", "-fsyntax-only", f"-I{TOP}/include/uapi", "-x", "c", "-"], input="\n".join(program) + "\n",

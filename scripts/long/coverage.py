@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # SPDX-FileCopyrightText: 2026 The twheel authors
 """
-coverage.py EXPECTED JSON...: print gcovr's results as a table, and the lines that were not
-reached. EXPECTED lists the lines that need not be reached, and why. The exit status is 0 if
-exactly these were not.
+coverage.py EXPECTED JSON...: print gcovr's results as a table, and the lines that were not reached.
+EXPECTED lists the lines that need not be reached, and why. The exit status is 0 if exactly these lines
+were not reached.
 
-EXPECTED consists of paragraphs. The reason comes first, as comments. Then come lines "FILE: a line
-of the source", each as often as the line is not reached. "? " before it means that it may be reached.
+EXPECTED consists of paragraphs. The reason comes first, as comments. Then come lines "FILE: a line of
+the source". If a source has the same line several times, it is listed as often as it is not reached.
+"? " before a line means that the line may be reached.
 """
 import collections
 import json
@@ -16,7 +17,7 @@ import sys
 
 
 def unreached(entry):
-    """The text of each line of code that no test reached."""
+    """Returns [(number, text)] of the lines of code that no test reached. @entry: a source file in gcovr's results"""
     with open(entry["file"], encoding="utf-8") as source:
         text = source.read().splitlines()
     return [(line["line_number"], text[line["line_number"] - 1].strip())

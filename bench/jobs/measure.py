@@ -331,7 +331,7 @@ def costs(subject):
 
 
 def play(what, name, server, nr, step, row):
-    """Add nr shots, of which the first is due in head s, and let a subject run them. Print the firings a second, how late the
+    """Add nr shots, the first one due in head s, and let a subject run them. Print the firings a second, how late the
     runs began, and the cost of a firing."""
     head = (4 + nr / 30000) * max(1, os.getloadavg()[0] / 2)  # on a busy host, adding the shots takes longer
     with Playing(SUBJECTS[name](server)) as subject:

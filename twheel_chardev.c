@@ -68,7 +68,8 @@
  * of three ways.
  *
  *	file_op_fast()	an ioctl of one operation that is valid and needs no memory. If anything
- *			is unusual, it changes nothing, and file_op() is called
+ *			is unusual, it changes nothing and drops file->submit; file_ioctl_any()
+ *			takes file->submit anew, and calls file_op()
  *	file_op()	an ioctl of one operation: finds the error, or allocates and waits as
  *			needed. Every QUERY
  *	file_submit()	a batch: copy in CHUNK_OPS operations (batch_fetch()), do them
@@ -191,8 +192,9 @@
 #define LIMIT_MAX	(U32_MAX - PAGE_SLOTS)
 
 /*
- * The flags that ADD and MOD may have in any file, and those that a slot keeps. The latter are
- * below SLOT_EARLY.
+ * The flags that ADD and MOD may have in any file, and those that a slot keeps. The latter must be
+ * below SLOT_EARLY, so only bit 5 is left for another one. A new flag that no slot keeps should
+ * have bit 8, or a higher one.
  */
 #define VALID_FLAGS	(TWHEEL_F_ABS | TWHEEL_F_KEEP | TWHEEL_F_DELAY)
 #define SLOT_FLAGS	(TWHEEL_F_KEEP | TWHEEL_F_DELAY | TWHEEL_F_CANCEL_ON_SET)
@@ -238,8 +240,9 @@ struct reader {
 /**
  * struct slot - a timer of a file
  * @timer:	the wheel's node, used while ARMED. In every state its queue.data is the slot's
- *		index. In every state but FREE its cookie is the deadline in ns, and its queue.flags
- *		the tolerance, see wheel_decimal.h
+ *		index. In every state but FREE its cookie is the deadline in ns on the file's clock,
+ *		not shifted into a time namespace; if the timer is periodic, the end of the present
+ *		period. In these states its queue.flags are the tolerance, see wheel_decimal.h
  * @link:	link in the ready list, while READY
  * @onward:	the same memory as link.next. It is there only to keep @reader from overlaying
  *		link.next: read_collect() follows link.next after it has set @reader
@@ -353,7 +356,8 @@ struct waker {
  * @limit:	the most that @max_timers may be. Does not change
  * @max_timers:	how many slots may be in use. Guarded like @config
  * @flags:	flags that ADD and MOD may have besides VALID_FLAGS. Guarded like @config
- * @asks:	set before the first timer is armed with TWHEEL_F_CANCEL_ON_SET, and never cleared.
+ * @asks:	set before the first operation with TWHEEL_F_CANCEL_ON_SET is done, or refused, and
+ *		never cleared.
  *		Written under @submit; file_was_set() reads it under the base's lock
  * @clock:	the clock that SETUP asked for; @config has the clock that this one shows, see
  *		clock_of(). Guarded like @config
@@ -1299,18 +1303,20 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
  *
  * op_add(), op_mod(), op_cancel() and op_query() do one operation that op_is_valid() has accepted.
  * The caller holds file->submit and the base's lock, with interrupts off, so they must not sleep.
- * They return op->res. They set in @op what the operation is to give back, but only after the step
- * "refuse" below. If they refuse, they leave @op as it was: batch_store() may copy the whole @op to
- * the caller even if the operation failed.
+ * They return what the caller is to store in op->res. They set in @op what the operation is to give
+ * back, but only after the step "refuse" below. If they refuse, they leave @op as it was:
+ * batch_store() may copy the whole @op to the caller even if the operation failed.
  *
  * Each goes through the same four steps, and their order matters:
  *
  *	find	slot_find(): the handle may be stale, or nonsense
- *	refuse	everything that can fail. A negative result means that nothing has changed. Do not
- *		refuse with -EAGAIN or -EFAULT, because the operation would be repeated: ops_do()
- *		takes -EAGAIN for SLOTS_TO_COME, and op_do_surely() takes -EFAULT for memory that
- *		went away. If the fast path refuses an operation, the operation is tried a second
- *		time, see op_try()
+ *	refuse	everything that can fail. A negative result means that nothing has changed, and any
+ *		other result that the operation was done: MOD has re-armed the timer. So if an
+ *		operation leaves the timer as it is, it must refuse. Do not refuse with -EAGAIN or
+ *		-EFAULT, because the operation would be repeated: ops_do() takes -EAGAIN for
+ *		SLOTS_TO_COME, and op_do_surely() takes -EFAULT for memory that went away. If the
+ *		fast path refuses an operation, the operation is tried a second time, which decides
+ *		anew, see op_try(). So a refusal that is common costs twice
  *	tell	op_tell() stores the result in user memory. This is the last step that can fail
  *	change	the slot, its list and the wheel
  *
@@ -1325,17 +1331,19 @@ static void file_relock(struct file_wheel *file, unsigned long *flags, struct mo
  *
  * @m is the time that the operation counts from. Its fields may be unset, see struct moment.
  *
- * A field or flag that is added to operations passes through these places: op_get() and ops_widen()
- * set it to 0 if the program is older than the field; op_is_valid() refuses what makes no
- * sense; slot_set() keeps it in the slot; op_set_expires() and drain_collect() give it back, so
- * that the output of DRAIN, submitted again, makes the same timers. CONTRIBUTING.md, "a field or a
- * flag of an operation", lists what else there is: the library, tests and documents.
+ * A new field of operations passes through these places: op_get() and ops_widen() set it to 0 if
+ * the program is older than the field; op_is_valid() refuses what makes no sense; slot_set() keeps
+ * it in the slot; op_set_expires() or drain_collect() gives it back, so that the output of DRAIN,
+ * submitted again, makes the same timers. A new flag that a slot keeps goes to op_is_valid(),
+ * VALID_FLAGS and SLOT_FLAGS: slot_set() and drain_collect() use the latter. CONTRIBUTING.md, "a
+ * field or a flag of an operation", lists what else there is: the library, tests and documents.
  *
  * A flag that only decides whether MOD is done, as TWHEEL_F_PENDING does, goes to op_is_valid(),
- * and into neither VALID_FLAGS nor SLOT_FLAGS. If it refuses a slot that is not ARMED,
- * slot_may_rearm() does that; if it refuses an ARMED slot, see op_mod(). If the decision needs to
- * know what time it is, op_moment() must read the clock, and op_is_exact() of lib/embedded.c must
- * ask for the exact clock.
+ * and into neither VALID_FLAGS nor SLOT_FLAGS, where a comment says which bit to take. If it
+ * refuses a slot that is not ARMED, slot_may_rearm() does that; if it refuses an ARMED slot, see
+ * op_mod(). The new deadline can always be computed from @op and @m, so comparing it with the old
+ * one needs no clock. If the decision needs the present time (has a deadline passed?), op_moment()
+ * must read the clock, and op_is_exact() of lib/embedded.c must ask for the exact clock.
  *
  * Most functions from here to op_run() are inlined into each caller, with a constant @opcode, so
  * that ADD, MOD and CANCEL are each compiled without the branches of the others.
@@ -1404,9 +1412,9 @@ static noinline u16 tolerance_of(u64 tolerance)
 }
 
 /*
- * Give @slot the deadline, period, tolerance and flags of @op. Returns the deadline, on the file's
- * clock; the caller puts the slot into the wheel for that. SLOT_SET and SLOT_EARLY are dropped:
- * they belong to an event that was read or dropped.
+ * Give @slot the deadline, period, tolerance and flags of @op, and make it ARMED. Returns the
+ * deadline, on the file's clock; in the same lock hold the caller puts the slot into the wheel for
+ * that. SLOT_SET and SLOT_EARLY are dropped: they belong to an event that was read or dropped.
  */
 static __always_inline ktime_t slot_set(struct slot *slot, const struct twheel_op *op,
 					const struct moment *m)
@@ -1452,8 +1460,8 @@ static __always_inline void tell_end(void)
  * The operation is done in the same lock hold, so either it is done and the caller is told, or
  * neither. This does not wait for memory: if a page is not present or not writable, it returns
  * false, with user memory as it was. An operation may lie on two pages: so if the second store
- * fails, the first is undone. A @res of 0 is not stored: @user->res is 0 already, or the operation
- * would not be valid.
+ * fails, the first is undone. If @res is the constant 0, as for ADD, it is not stored: @user->res
+ * is 0 already, or the operation would not be valid.
  */
 static __always_inline bool op_tell(struct twheel_op __user *user, __u64 __user *out, u64 value,
 				    int res)
@@ -1505,9 +1513,9 @@ static __always_inline int op_add(struct file_wheel *file, struct twheel_op *op,
 
 /*
  * May MOD re-arm @slot with this @interval and these @flags? op_mod() asks only if @slot is not
- * ARMED or its @nr_past is not 0; otherwise MOD always may. Returns 0; -ENOENT if MOD is to re-arm
- * only an armed timer (TWHEEL_F_PENDING); or -EALREADY. If both errors apply, this returns -ENOENT,
- * which is true whatever the reader does. With file->submit and the base's lock.
+ * ARMED or its @nr_past is not 0; otherwise this would return 0. Returns 0; -ENOENT if MOD is to
+ * re-arm only an armed timer (TWHEEL_F_PENDING); or -EALREADY. If both errors apply, this returns
+ * -ENOENT, which is true whatever the reader does. With file->submit and the base's lock.
  *
  * If a reader is copying the slot's event, MOD counts that event as read: the reader will find that
  * the slot does not name it any more, and leaves the slot alone. But a program may free its memory
@@ -1547,7 +1555,7 @@ static int slot_may_rearm(const struct slot *slot, u64 interval, u32 flags)
  * copying, until read_commit() calls slot_past_read(). For that, read_commit() compares @reader
  * with its own struct reader. NULL differs from it. So does what is stored there next: when the
  * slot is ARMED, the wheel keeps the slot's links to its bucket in the same memory, and these are
- * never the address of a reader.
+ * never the address of a reader. With file->submit and the base's lock.
  */
 static void slot_take(struct file_wheel *file, struct slot *slot)
 {
@@ -1559,7 +1567,7 @@ static void slot_take(struct file_wheel *file, struct slot *slot)
 	}
 }
 
-/* Arm @slot for @deadline, whether or not it is in the wheel. Returns whether it was. */
+/* Arm @slot for @deadline, in the wheel or not. Returns whether it was. With the base's lock. */
 static __always_inline bool slot_mod(struct file_wheel *file, struct slot *slot, ktime_t deadline)
 {
 	if (likely(!slot->timer.queue.flags))
@@ -1576,13 +1584,16 @@ static __always_inline bool slot_mod(struct file_wheel *file, struct slot *slot,
  * @nr_past is 0. So its path must stay the shortest: slot_find(), op_tell(), slot_set(),
  * slot_mod(). Mostly the timer then stays in its bucket, and only its tick changes
  * (twheel_mod_locked()). No test guards that: `make bench-calls` counts the instructions of a MOD,
- * so run it before and after a change. slot_may_rearm() is not called on this path. A reason to
- * refuse an ARMED slot needs a branch of its own.
+ * in a virtual machine, so run it before and after a change. slot_may_rearm() is not called on this
+ * path. A reason to refuse an ARMED slot needs a branch of its own, before slot_may_rearm() is
+ * called and before @op is written. If several errors apply, return one that is true whatever a
+ * reader does, rather than -EALREADY.
  *
  * slot_take() comes before slot_set(): it needs the old state, which slot_set() overwrites. It only
  * unlinks the slot, so between the two the slot is on no list; the base's lock hides that.
  * slot_set() comes before slot_mod(), as its argument: slot_mod() needs the new queue.flags. For
- * TWHEEL_F_CANCEL_ON_SET the callers have called ops_settle() before they took the lock.
+ * TWHEEL_F_CANCEL_ON_SET the callers have called ops_settle() before they took the lock; all but
+ * op_try(), which takes no operation with that flag.
  *
  * op_tell() stores slot->state == ARMED, and op_mod() returns what slot_mod() returns. The two
  * are equal, because a slot is ARMED exactly if its timer is in the wheel. (Only drain_collect()
@@ -1777,9 +1788,10 @@ static void ops_refuse(struct file_wheel *file, struct twheel_op *ops, u32 nr)
 }
 
 /*
- * To be called before @nr operations. If one arms a timer with TWHEEL_F_CANCEL_ON_SET, wait until
- * the file has handled every setting of the clock so far: the timer must have no event for those.
- * Other operations do not wait. There must be a base. With file->submit, without the base's lock.
+ * To be called before @nr operations. If one has TWHEEL_F_CANCEL_ON_SET, even one that will be
+ * refused, wait until the file has handled every setting of the clock so far: its timer must have
+ * no event for those. Other operations do not wait. There must be a base. With file->submit,
+ * without the base's lock.
  */
 static void ops_settle(struct file_wheel *file, const struct twheel_op *ops, u32 nr)
 {
@@ -2620,8 +2632,9 @@ fault:
 /*
  * Do the operation at @user, if it is valid and needs no memory and no waker. A flag that only some
  * files allow does not count as valid here: ops_settle() may have to wait because of it. Returns
- * the result. If that is negative, nothing was done, and what the caller gets is the result of
- * file_ioctl_any().
+ * the result. If that is negative, nothing was done, and file_ioctl_any() tries again. In between
+ * file->submit is dropped, so the second try may find another state and another time, and its
+ * result is what the caller gets.
  */
 static __always_inline int op_try(struct file_wheel *file, struct twheel_op __user *user,
 				  size_t size, u32 opcode)

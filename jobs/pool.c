@@ -369,8 +369,8 @@ static void all_over(struct run *run)
 }
 
 /*
- * Look at one task of the run: it is over, or its lease is (before @over_before, of
- * pool_over_before()), or it has begun. If it was the run's last, decide about the run.
+ * Look at one task of the run: perhaps it has begun, it is over, or it is lost, because its lease
+ * has ended before @over_before. If all tasks of the run are over now, decide about the run.
  */
 static void see_task(struct run *run, const struct task *task, int64_t over_before)
 {

@@ -11,8 +11,9 @@
  * before the process begins, so a firing that is READY in the store may have begun. If runners are
  * to execute a firing, POOL is written instead of READY: such a firing begins only when a runner
  * has taken a task of it. If the job enters or leaves a pool before its firing begins, the new
- * state is written before anything begins. A decision made here changes memory at once. Its effects
- * outside the program happen in run_settle(), when the decision is written.
+ * state is written before anything begins. A decision made here changes memory at once. Nothing
+ * begins before the decision is written: see run_settle() and runs_begin(). But a run that is out
+ * is told to end at once: see run_kill().
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -62,7 +63,7 @@ struct run *run_find(int64_t id, int64_t at)
 	return run;
 }
 
-/* Does the run have something that must end first: a process, a request, or tasks at runners? */
+/* Is the run out: does it have a process, a request or tasks, which must end before it is over? */
 static bool is_out(const struct run *run)
 {
 	return run->process.child.pid || run->call || run->away;
@@ -74,7 +75,7 @@ void runs_each(void (*fn)(void *arg, struct run *run), void *arg)
 		fn(arg, run);
 }
 
-/* Have the run's owner told that it has not begun in time. */
+/* Send the alarm that the run has not begun in time, unless it has been attempted before. */
 static void tell_late(struct run *run)
 {
 	run->late = 0;
@@ -82,7 +83,7 @@ static void tell_late(struct run *run)
 		alarm_late(run->job, &run->firing);
 }
 
-/* The latest time has come at which the run was to begin: if it has not begun, tell that. */
+/* The run should have begun by now. If it has not, send an alarm. */
 static void is_late_now(void *arg, const struct twheel_task_info *task)
 {
 	struct run *run = arg;
@@ -462,9 +463,9 @@ static bool may_overlap(struct job *job, enum state *state)
 }
 
 /*
- * Does the job have a run that the store may still refuse? When a timer expires, the firing may
- * have been cancelled, or replaced by its key. Runs of a job are written in their order, so it is
- * enough to ask for the last one.
+ * Does the job have a run that the store may still refuse? When a timer expires, its row of due may
+ * have been cancelled, or replaced by a request with the same key. The runs of a job are written in
+ * order, so it is enough to ask for the last one.
  */
 static bool any_unwritten(const struct job *job)
 {
@@ -473,7 +474,7 @@ static bool any_unwritten(const struct job *job)
 	return last && !last->written;
 }
 
-/* Do not run the firing. If the next time depends on the end of this run, it counts from now. */
+/* Do not run the firing. If the job is due a delay after the end of a run, the delay begins now. */
 static void leave(struct job *job, const struct firing *firing, int64_t next, enum outcome outcome)
 {
 	struct op *op = core_op(OP_LEAVE, job);
@@ -521,8 +522,8 @@ bool run_fire(struct job *job, int64_t id, int64_t at, const struct plan *plan, 
 
 /*
  * Call this before a run that is out is told to end. It may have ended by itself while this daemon
- * stood still, and then that end counts. Returns the run, if it has not ended. If it has, look()
- * returns NULL, and @run may be freed.
+ * stood still, and then that end counts. Returns the run, or NULL if it has ended: then do not use
+ * @run any more, since it may have been freed.
  */
 static struct run *look(struct run *run)
 {
@@ -548,8 +549,8 @@ again:
 }
 
 /*
- * @queued is to replace the runs of its job that it waits for. Kill those that are out, unless they
- * have ended, and skip those that are queued. When none of them is left, @queued becomes READY.
+ * @queued is to replace the runs of its job that it waits for. Skip those that are queued, and kill
+ * the others, unless they have ended. When none of them is left, @queued becomes READY.
  */
 static void replace(struct run *queued)
 {
@@ -834,8 +835,8 @@ static void stop_over(void *arg, const struct twheel_task_info *task)
 /*
  * End a run with @outcome. A run that is not out is over at once. If a run is told to end several
  * times, the first outcome counts, except that OUTCOME_KILLED replaces any other: a run that
- * somebody has killed must not be repeated. The store is told at once that a run was killed,
- * because the daemon may die before the run has ended.
+ * somebody has killed must not be repeated. The next turn says that a run was killed, and does not
+ * wait for its end: the daemon may die before that.
  */
 void run_kill(struct run *run, enum outcome outcome)
 {
@@ -1012,8 +1013,9 @@ static bool was_killed(const struct run *run)
 }
 
 /*
- * Decide about a firing that a dead life has left, and that was not queued. If it was READY it may
- * have run: so it is lost, whatever the definition says by now.
+ * Decide about a firing that a dead life has left, and that was not queued. If it was READY, it may
+ * have run: so its attempt is lost, even if the job has a pool by now. The definition says whether
+ * another attempt follows.
  */
 static void take_over(struct run *run)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: 2026 The twheel authors */
 /*
  * Where jobs are kept. All SQL is behind this interface. It has no policy: a store does what the
- * daemon says. Each call does everything or nothing. When a call that changes something returns,
- * the change is durable.
+ * daemon says. Each call does everything or nothing, except store_runner() and store_task_here() if
+ * lives share the store. When a call that changes something returns, the change is durable.
  *
  *	due	what will happen. A row is a time at which a job is to run. A job has at most
  *		one row for its schedule, and any number of rows that somebody asked for
@@ -11,8 +11,8 @@
  *		at). It is in this table from the time at which it is due until it is over
  *	history	each attempt that is over, and each time at which the job did not run
  *
- * A life is a daemon from its start to its end. Each firing has the number of the life that has
- * begun it.
+ * A life is a daemon from its start to its end. Each firing has the number of a life: see struct
+ * firing.
  *
  * Each job is in one of 64 parts. A life owns parts, and fires the jobs in them; no other life
  * does. With a file (store_sqlite.c) there is one life at a time, and it owns all parts. With
@@ -22,8 +22,9 @@
  * store.c has what both kinds do alike, in SQL that both understand. The rest is in struct
  * store_ops.
  *
- * Functions return 0 or a negative errno. On an error nothing was done, and store_error() explains
- * it. -ESTALE means that others have changed the job meanwhile, or have buried this life. One
+ * Functions return 0 or a negative errno, which store_error() explains. On an error nothing was
+ * done, unless the answer of a server was lost: then the change may be made or not. -ESTALE means
+ * that others have changed the job meanwhile, or have buried this life. One
  * thread makes all calls. A call may make many statements, each of which must not take longer than
  * a lease.
  */
@@ -54,7 +55,8 @@ enum state { STATE_QUEUED, STATE_WAITING, STATE_READY, STATE_KILLED, STATE_POOL 
  * @id:		the id of the row of due
  * @at:		when it was due
  * @job:	the id of its job
- * @life:	the life that began the present attempt, or else wrote this row last
+ * @life:	the life that has the log of the present attempt: the one that began it, or that
+ *		its runner talked to last. Before that, the life that wrote this row last
  * @attempt:	the number of the present attempt, from 1
  * @tries:	how many attempts have failed
  * @state:	see enum state
@@ -114,14 +116,18 @@ struct ended {
  *		it has not begun and waits again, because the daemon ends; or it was killed
  * @OP_MOVE:	the row of due that waits for the end of the firing is due at @next
  * @OP_ADD:	add a row of due for the job @line.firing.job at @next. If the job is paused, the
- *		row waits. If the row waits, or the job belongs to another life, @done stays false
+ *		row waits. @done says whether to arm a timer for it here. PostgreSQL says no if the
+ *		row waits, or if the job belongs to another life. SQLite always says yes: if the row
+ *		waits, its firing will be refused
  */
 enum op_type { OP_FIRE, OP_LEAVE, OP_END, OP_AGAIN, OP_READY, OP_MOVE, OP_ADD };
 
 /**
  * struct op - an operation of a turn
  * @type:	what to do
- * @done:	filled in: true if the firing or row was there, so that the operation was done
+ * @done:	filled in: true if the firing or row was there, so that the operation was done. For
+ *		OP_ADD see enum op_type. PostgreSQL does not look for the firing of OP_READY,
+ *		OP_AGAIN and OP_END, and always says true
  * @next:	see enum op_type. With OP_FIRE and OP_LEAVE, 0 deletes the row of due
  * @line:	see enum op_type. OP_FIRE fills in @line.firing.arg, which the caller frees; OP_ADD
  *		fills in @line.firing.id
@@ -163,8 +169,8 @@ struct due {
  * @once:	it is due once only: it is deleted together with its history, see store_drop()
  * @due_id:	the row of due of its schedule; 0 if there is none
  * @due_at:	when that row is due
- * @keep:	store_put(): the row of due stays if it is due at @keep or before. So NEVER keeps it
- *		in any case, and 0 in none
+ * @keep:	store_put(): the row of due stays if it is due at @keep or before, or waits for the
+ *		end of its firing. NEVER keeps it in any case, and 0 in none
  * @passed_id:	store_put(): if the row does not stay, but its time has passed, another row is made
  *		for that time: this is its id. Else 0
  * @passed_at:	when that row is due
@@ -265,7 +271,8 @@ enum task_state { TASK_READY, TASK_OUT, TASK_OVER };
  * @status:	TASK_OVER: see struct ended
  * @runner:	TASK_OUT: the id of the runner that has it; empty if a receiver has it
  * @life:	TASK_OUT, TASK_OVER: the life that has its log
- * @until:	TASK_OUT: when it counts as lost, unless its runner or receiver reports before
+ * @until:	TASK_OUT: when it counts as lost, unless its runner reports before; NEVER if a
+ *		receiver has it
  * @began:	TASK_OUT, TASK_OVER: when it was taken
  * @killed:	TASK_OUT: it is to be killed
  * @wants:	the id of the runner that is to take it, as long as that runner lives; or NULL
@@ -334,7 +341,7 @@ enum held { HELD_GOOD, HELD_KILL, HELD_GONE };
 #define PARTS		64
 #define LEASE_MAX_US	(300 * US_PER_S)	/* news is kept for twice as long: store_pg.sql */
 #define LANES		2	/* turns that a store does at the same time, if store.many */
-#define JUMP_US		100000	/* a clock that is off CLOCK_BOOTTIME by so much more was set */
+#define JUMP_US		100000	/* if a clock minus CLOCK_BOOTTIME changes by more, it was set */
 #define PARTS_ALL	UINT64_MAX
 
 struct store_ops;
@@ -472,8 +479,8 @@ int store_mark(struct store *store);
 int store_put(struct store *store, struct job_row *rows, size_t nr, int64_t now);
 /*
  * Remove a job: its name and its rows of due are deleted. The rest is deleted together with the
- * last row of its history. If the job has no history, nothing is left of it, and *@gone becomes
- * true.
+ * last row of its history. If the job has neither firings nor history, it is deleted at once, and
+ * *@gone becomes true.
  */
 int store_remove(struct store *store, int64_t job, bool *gone);
 /* If @on, pause a job: all its rows of due wait. If not, resume it. */
@@ -507,8 +514,8 @@ int store_history(struct store *store, const struct query *query,
 int store_last(struct store *store, const int64_t *jobs, size_t nr,
 	       void (*fn)(void *arg, const struct ended *), void *arg);
 /*
- * *@at becomes the latest time at which the job was fired, or 0 if the last rows of its history do
- * not have it.
+ * *@at becomes the latest of the job's times that has been fired; if its run stands for missed
+ * times, when it was fired. 0 if neither running nor the last 100 rows of history have a firing.
  */
 int store_fired(struct store *store, int64_t job, int64_t *at);
 /* *@known becomes whether the attempt of @firing is still running, or is in history. */
@@ -517,8 +524,9 @@ int store_known(struct store *store, const struct firing *firing, bool *known);
 int store_dues(struct store *store, const int64_t *jobs, size_t nr,
 	       void (*fn)(void *arg, const struct due *), void *arg);
 /*
- * Call @fn for at most @limit rows of history whose @drop is between @from and @now, and whose logs
- * are on this machine. Of the rows of a life the oldest come first.
+ * Call @fn for at most @limit rows of history whose @drop is between @from and @now. If the log of
+ * a row is on another machine, the row comes only a day after its @drop. Of the rows of a life the
+ * oldest come first.
  */
 int store_expired(struct store *store, int64_t from, int64_t now, int64_t limit,
 		  void (*fn)(void *arg, const struct ended *), void *arg);
@@ -543,9 +551,10 @@ int store_tasks(struct store *store, uint64_t parts, enum task_state least,
  */
 int store_tasks_begin(struct store *store, const struct task *rows, size_t nr);
 /*
- * Delete the tasks of the firings of a job, and call @fn for each. If a part of a firing is out or
- * over, the firing keeps its tasks, and those that are ready go to @pool, unless that is NULL. If
- * this returns an error, nothing was done, though @fn may have been called.
+ * Delete the tasks of those firings of a job of which no part is out or over, and call @fn for each
+ * of these tasks. The other firings keep their tasks. Those of them that are ready go to @pool; if
+ * @pool is NULL, they stay where they are. If this returns an error, nothing was done, though @fn
+ * may have been called.
  */
 int store_tasks_back(struct store *store, int64_t job, const char *pool,
 		     void (*fn)(void *arg, int64_t id, int64_t at), void *arg);
@@ -596,13 +605,16 @@ int store_idle(struct store *store, const char *const *pools, const char *const 
  */
 int store_task_over(struct store *store, const struct task *task);
 /*
- * Why does nobody hold the task? Returns the errors of store_task_over(), or 0 if the task is over,
- * as @task says.
+ * Why does task->runner not hold the task? Returns the errors of store_task_over(), or 0 if the
+ * task is over, and has ended as @task says.
  */
 int store_task_gone(struct store *store, const struct task *task);
 /* If the task's lease is over at @now, the task is lost, and *@lost becomes true. */
 int store_task_lost(struct store *store, const struct task *task, int64_t now, bool *lost);
-/* Kill the ready tasks of a firing and, unless @gently, note that those that are out are to end. */
+/*
+ * Kill the ready tasks of a firing. Unless @gently, also kill those that a receiver has, and note
+ * that those at runners are to end.
+ */
 int store_task_kill(struct store *store, int64_t id, int64_t at, int64_t job, bool gently);
 /* Delete the tasks of these parts whose firings are over. */
 int store_tasks_clean(struct store *store, uint64_t parts);
@@ -622,8 +634,8 @@ int store_sqlite(struct store **store, const char *file, char *error, size_t siz
 
 /**
  * struct store_module - a kind of store that is not part of the daemon
- * @version:	TWHEEL_VERSION, with which it was built: what is declared here differs in another
- *		one. So this must stay the first member
+ * @version:	the TWHEEL_VERSION with which the module was built. Another version may declare all
+ *		else in this header differently, so this must stay the first member
  * @open:	open a store for any number of machines. @where is the database, @name the name of
  *		this machine; for @lease see struct store. On an error, @error, which has room for
  *		@size bytes, is filled in with a text. Returns 0 or a negative errno

@@ -5,16 +5,17 @@
  * whichever daemon owns the job: what they change is in the store, where the owner sees it. See
  * pool.c.
  *
- *	POST /v1/take		{"runner", "name", "pool", "room", "wait", "runs": [...]}
+ *	POST /v1/take		{"runner", "name", "pool", "room", "wait", "runs": [...], "leave"}
  *	POST /v1/runs/RUN/beat?runner=&attempt=&shard=&shards=&from=&sent=	its output so far
  *	POST /v1/runs/RUN/done?...&status=|lost=&room=&pool=			the last of it
  *	GET  /v1/runners
  *
  * A runner always has a request for work in progress. The request lists the runs that the runner
- * has, and so renews their leases. The daemon answers it when there is work, when one of these runs
- * is to be killed, or when the request has waited for long enough. Very many runners may wait. So
- * the daemon queries the store once for all waiting requests. The result tells for which of them
- * there is work or news, and only for these the daemon makes queries of their own.
+ * has, and so renews their leases. The daemon answers it when there is work or news (one of these
+ * runs is to be killed, or does not belong to the runner any more), or when the request has waited
+ * for long enough. Very many runners may wait. So the daemon queries the store once for all waiting
+ * requests. The result tells for which of them there is work or news, and only those requests then
+ * need queries of their own.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -40,7 +41,7 @@
  * @tasks:	the runs that the runner has; NULL while the request waits
  * @held:	what the answer says of each of @tasks; NULL while the request waits
  * @nr:		the length of @tasks and @held; 0 while the request waits
- * @killing:	how many of these runs the runner knows to be killed
+ * @killing:	of how many of these runs the runner knows already that it is to kill them
  */
 struct take {
 	struct json_object	*json;
@@ -367,7 +368,7 @@ static void add_idler(void *arg, struct request *r)
 
 /*
  * Called by store_idle(). Mark the requests for which there is something: work in @pool; or, if
- * @pool is NULL, that @killed runs of @runner are to be killed, of which it knows fewer.
+ * @pool is NULL, news for @runner: @killed of its runs are to be killed, more than it knows of.
  */
 static void see_idlers(void *arg, const char *pool, const char *runner, int64_t killed)
 {

@@ -60,7 +60,7 @@
 
 /*
  * Print a message to standard error. If that is the journal, the level comes first, as the journal
- * understands it: <3>twheeld: ... Call say_setup() before there are threads.
+ * understands it: <3>twheeld: ... Call say_setup() first.
  */
 void say_setup(void);
 __attribute__((format(printf, 2, 3)))
@@ -387,7 +387,10 @@ void run_kill(struct run *run, enum outcome outcome);
  * may overlap, all that are queued may.
  */
 void runs_next(struct job *job);
-/* The job was removed: its runs that have no process are over. */
+/*
+ * The job was removed. Its runs that have no process and no request, and are not away, are over.
+ * Tasks that no runner has taken are killed.
+ */
 void runs_forget(struct job *job);
 /*
  * The lease is over. Kill processes at once: all of them, or those of jobs whose runs must not
@@ -406,7 +409,7 @@ void runs_guard(bool on);
  */
 void guard_until(int64_t end, void (*over)(int sig));
 struct run *run_find(int64_t id, int64_t at);
-/* Has the present attempt begun? */
+/* Has the present attempt begun? If a run is away, it may not have; is_out() of run.c differs. */
 static inline bool run_is_out(const struct run *run)
 {
 	return run->began;
@@ -490,14 +493,14 @@ void log_setup(const char *dir);
 /* Append to a log that this daemon has begun. */
 void log_write(const struct firing *firing, struct log *log, const char *data, size_t size);
 /*
- * Append to a log some output that a runner has sent. It begins at byte @from of all the output of
- * the run; or, if @from is -1, where the log ends. Bytes that the log has already are skipped.
- * Returns how many bytes of the output the log has now, or a negative errno. If @firing has several
- * shards, the log is one of all the parts; else it counts as a piece until log_whole().
+ * Append to a log some output that a runner has sent. This output begins at byte @from of all the
+ * output of the run; or, if @from is -1, where the log ends. Bytes that the log has already are
+ * skipped. Returns how many bytes of the output the log has now, or a negative errno. If @firing
+ * has several shards, all parts share this log; else the log counts as a piece until log_whole().
  */
 int64_t log_append(const struct firing *firing, int64_t from, const char *data, size_t size);
 void log_close(struct log *log);
-/* How many bytes of the output a log has that log_append() writes. */
+/* Of a log that log_append() writes: how many bytes of the output it has. */
 int64_t log_size(const struct firing *firing);
 /* The run is over, so the log that log_append() has written is no piece any more but whole. */
 void log_whole(const struct firing *firing);
@@ -541,9 +544,10 @@ void pool_look(void);
 /* How long a runner keeps its runs after its last request, in us. */
 int64_t pool_lease(void);
 /*
- * A runner's lease that ends before this time, of now_us(), is over. If this daemon has just begun
- * or stood still, its clock was set, or its store could not be written, runners that live could not
- * renew their leases. Then this is 0 for as long as a lease takes, so that no lease is over.
+ * Runners' leases that end before the returned time, by the clock of now_us(), are over. Runners
+ * that live may have been unable to renew theirs: because this daemon has just begun, because it
+ * stood still, because its clock was set, or because its store could not be written. Then 0 is
+ * returned for as long as a lease takes, so that no lease counts as over.
  */
 int64_t pool_over_before(void);
 /* The store could not be written: for as long as a lease takes, pool_over_before() is 0. */
@@ -624,8 +628,8 @@ void call_cancel(struct call *call);
 
 /*
  * The key of the last life of a daemon in this directory, or 0. *@next becomes the key for the life
- * that is to begin, which is written into the directory before. If a daemon died between this and
- * keep_life(), nobody knows whether its life began: then *@next is the key of that life.
+ * that is about to begin. That key is in the directory when old_life() returns. If a daemon died
+ * between old_life() and keep_life(), its life may have begun or not: then *@next is its key again.
  */
 int64_t old_life(int64_t *next);
 /* This life has begun: write its number and its key into the directory. */
@@ -654,7 +658,10 @@ void runner_stop(void);
 
 /* ---- HTTP: http.c, api.c, take.c, metrics.c ----------------------------------------- */
 
-/* Which run does @text name? Returns false if it is NULL, or names none. */
+/*
+ * Parse the id of a run, such as 12-1798761600000000. Returns false if @text is NULL or is no such
+ * id. Whether there is such a run is not checked.
+ */
 bool run_parse(const char *text, struct firing *f);
 
 /* Answer requests that come in at a socket; if @remote, only those that have a token. */

@@ -100,7 +100,7 @@
  *   not zero, fail with EINVAL. So a program finds out what a kernel can do by trying;
  *   twheel_info.features is for what cannot be tried.
  *
- * Errors, with one meaning each
+ * Errors. If both ENOENT and EALREADY apply, it is ENOENT
  *   EINVAL     a size, operation, flag, clock, time, tolerance or reserved field that is
  *              not allowed; or there is not room for even one event or timer
  *   E2BIG      a structure is longer than this kernel knows, and the rest is not 0

@@ -389,13 +389,24 @@ static u64 task_tolerance(const struct task *task, s64 due)
 }
 
 /*
+ * Arm the timer of a task anew. An older module, which knows no tolerances, may have accepted a
+ * task that has one, because the task was due at once and so exact. Then its other runs are exact,
+ * too.
+ */
+static int task_rearm(struct task *task, u64 due, u64 tolerance, u32 flags)
+{
+	int rc = twheel_mod_within(task_wheel(task), task->handle, due, 0, tolerance, flags);
+
+	return rc == -E2BIG ? twheel_mod(task_wheel(task), task->handle, due, 0, flags) : rc;
+}
+
+/*
  * Arm the timer of a task for the time at which the task is due, and make the task WAITING. The
  * task must not be queued; its timer may be armed. If the task has no timer yet, returns 0 or an
  * error. If it has one, this cannot fail, and the result is to be ignored.
  */
 static int task_arm(struct task *task)
 {
-	struct twheel *wheel = task_wheel(task);
 	u32 flags = TWHEEL_F_ABS | TWHEEL_F_KEEP;
 	s64 due = task->info.due_ns > 0 ? task->info.due_ns : 0;
 	u64 tolerance = task_tolerance(task, due);
@@ -403,9 +414,9 @@ static int task_arm(struct task *task)
 	task->info.state = TWHEEL_TASK_WAITING;
 	/* A timer that exists can always be armed. */
 	if (task->handle)
-		return twheel_mod_within(wheel, task->handle, (u64)due, 0, tolerance, flags);
-	return twheel_add_within(wheel, &task->handle, task->info.id, (u64)due, 0, tolerance,
-				 flags);
+		return task_rearm(task, (u64)due, tolerance, flags);
+	return twheel_add_within(task_wheel(task), &task->handle, task->info.id, (u64)due, 0,
+				 tolerance, flags);
 }
 
 /* Make a task QUEUED, behind all others. Its timer must not be in the wheel. */

@@ -78,4 +78,19 @@ void gate_pass(void *arg, const struct twheel_task_info *task);
 /* Wait until so many functions are at the gate. */
 bool gate_crowd(u32 n);
 
+/*
+ * Only in test_lib_within: the linker lets the library's scheduler call the __wrap_ functions in
+ * place of the library's own, which are the __real_ ones.
+ */
+int __real_twheel_add_within(struct twheel *twheel, uint64_t *handle, uint64_t user_data,
+			     uint64_t expires_ns, uint64_t interval_ns, uint64_t tolerance_ns,
+			     uint32_t flags);
+int __wrap_twheel_add_within(struct twheel *twheel, uint64_t *handle, uint64_t user_data,
+			     uint64_t expires_ns, uint64_t interval_ns, uint64_t tolerance_ns,
+			     uint32_t flags);
+int __real_twheel_mod_within(struct twheel *twheel, uint64_t handle, uint64_t expires_ns,
+			     uint64_t interval_ns, uint64_t tolerance_ns, uint32_t flags);
+int __wrap_twheel_mod_within(struct twheel *twheel, uint64_t handle, uint64_t expires_ns,
+			     uint64_t interval_ns, uint64_t tolerance_ns, uint32_t flags);
+
 #endif

@@ -19,6 +19,28 @@
 #define WITHIN		(4 * SEC)
 #define N		200
 
+/* Functions of the library refuse tolerances, like a module of version 1.0.0: see lib.h. */
+static bool old_module;
+
+int __wrap_twheel_add_within(struct twheel *twheel, uint64_t *handle, uint64_t user_data,
+			     uint64_t expires_ns, uint64_t interval_ns, uint64_t tolerance_ns,
+			     uint32_t flags)
+{
+	if (old_module && tolerance_ns)
+		return -E2BIG;
+	return __real_twheel_add_within(twheel, handle, user_data, expires_ns, interval_ns,
+					tolerance_ns, flags);
+}
+
+int __wrap_twheel_mod_within(struct twheel *twheel, uint64_t handle, uint64_t expires_ns,
+			     uint64_t interval_ns, uint64_t tolerance_ns, uint32_t flags)
+{
+	if (old_module && tolerance_ns)
+		return -E2BIG;
+	return __real_twheel_mod_within(twheel, handle, expires_ns, interval_ns, tolerance_ns,
+					flags);
+}
+
 static uint64_t add_within(struct twheel *w, u64 user_data, u64 delay, u64 tolerance, u32 flags)
 {
 	uint64_t handle = 0;
@@ -386,6 +408,22 @@ static void tasks_at_once(void)
 	sched_close(s);
 }
 
+/* With a module that has no tolerances, a task is refused, or runs in each of its periods. */
+static void tasks_old_module(void)
+{
+	const struct twheel_task later = { .fn = run_note, .when_ns = HOUR, .tolerance_ns = MS };
+	struct twheel_sched *s = sched_new(0);
+
+	old_module = true;
+	CHECK_EQ(twheel_sched_add(s, &later, NULL), -E2BIG);
+	CHECK_EQ(twheel_sched_pending(s), 0);
+	runs_forget();
+	ADD(s, .when_ns = 0, .period_ns = 5 * MS, .tolerance_ns = 2 * MS);
+	CHECK(runs_drive(s, 4) >= 4);
+	old_module = false;
+	sched_close(s);
+}
+
 static void note_tolerance(void *arg, const struct twheel_task_info *task)
 {
 	CHECK_EQ(task->tolerance_ns, 40 * MS);
@@ -436,6 +474,7 @@ int main(void)
 		{ bad_tasks, "tasks: good tolerances are accepted, bad ones refused" },
 		{ tasks_meet, "tasks with tolerances run together" },
 		{ tasks_at_once, "tasks: no tolerance if due at once" },
+		{ tasks_old_module, "tasks with tolerances, and a module without" },
 		{ tasks_phase, "tasks with tolerances keep their phase" },
 	};
 

@@ -8,7 +8,8 @@
  * list of slots that are ready; one lock; one timerfd. There is no thread and no signal handler:
  * the wheel turns when the program calls. If a timer's tick has come and the wheel has not been
  * turned since, the timer counts as fired, though it is still in the wheel. So the result of a
- * cancel says whether the cancel came in time, as exactly as in the kernel.
+ * cancel says whether the cancel came in time, as exactly as in the kernel, unless
+ * TWHEEL_ONE_THREAD lets it be judged by the coarse clock.
  *
  * The program polls the timerfd. It is readable from the time to which it is set until it is set
  * again. So the timerfd is
@@ -16,8 +17,10 @@
  *	set to the wheel's next event	by an operation that makes this event earlier
  *	left alone			by a cancel: one empty wake-up, at most, costs less than a
  *					system call for each cancel
- *	left alone			while events are ready: it stays readable
- *	set again			when the last of them has been read
+ *	left alone			by operations while events are ready: it stays readable
+ *	set again			by each read that returns events. If some are left, it is
+ *					readable again at once: that is an edge for EPOLLET
+ *	set again			by any operation, if it is readable and nothing is ready
  *
  * If the clock is CLOCK_REALTIME, the timerfd is also readable after the clock was set, and a
  * read() of it fails with ECANCELED. So the timerfd is read before the wheel is turned, and set
@@ -184,7 +187,7 @@ struct embedded {
 	struct wheel		wheel;
 };
 
-/* The wheel of this backend that @twheel, the part that all backends have, is a member of. */
+/* The struct embedded around @twheel, which is the part that all backends have. */
 static struct embedded *embedded(struct twheel *twheel)
 {
 	return container_of(twheel, struct embedded, base);
@@ -194,8 +197,8 @@ static struct embedded *embedded(struct twheel *twheel)
  * ---- time -------------------------------------------------------------------
  *
  * In this section and in those that follow, a function is called with the lock held, unless it
- * takes the lock itself, opens a wheel, or has a name that begins with embedded_. @now is the time
- * that lock_by() has returned.
+ * takes the lock itself, opens a wheel, or has a name that begins with embedded_. op_is_exact() and
+ * ops_ask() need no lock. @now is the time that lock_by() has returned.
  */
 
 /* The tick that @now falls into, rounded down. @now is below 2^63. */
@@ -261,8 +264,8 @@ static rare void timerfd_take(struct embedded *e)
 
 /*
  * The timerfd must be readable while there is something to read, and when the wheel's next event
- * comes. If it would not be, set it. If it is set to an earlier time than needed, leave it: see the
- * head of the file.
+ * comes. If it would not be, set it. If it is set to an earlier time than needed, and that time has
+ * not come, leave it: see the head of the file.
  */
 static void timerfd_update(struct embedded *e, u64 now)
 {
@@ -354,7 +357,7 @@ static u64 slot_tolerance(const struct slot *slot)
 	return wheel_decimal_time(slot->timer.flags);
 }
 
-/* The sum of two times, or the end of time if it is later. */
+/* The sum of two times, but at most the end of time. */
 static u64 time_add(u64 time, u64 ns)
 {
 	return ns < TIME_MAX - time ? time + ns : TIME_MAX;
@@ -645,7 +648,8 @@ static int op_add(struct embedded *e, struct twheel_op *op, u64 now)
 /*
  * MOD: arm the timer again, whatever its state; an event that was not read is dropped. Returns 1 if
  * the timer was pending, 0 if not, or -ENOENT. An ARMED slot stays in the wheel until op_arm()
- * moves it. If the slot's tick has come, only the result differs: it is 0.
+ * moves it. If the slot's tick has come, the result is 0; or, with TWHEEL_F_PENDING, -ENOENT, and
+ * the timer is not armed.
  */
 static int op_mod(struct embedded *e, struct twheel_op *op, u64 now)
 {

@@ -29,15 +29,16 @@
  *     moment, it is freed when its function returns.
  *   - Functions are called in the order in which their tasks were due. If tasks were due at the
  *     same ns, they are called in the order in which they were added. This holds as long as no more
- *     than 512 tasks are due at once, and none of them has a tolerance. There are two exceptions. A
- *     task that is due already when it is added or moved may be called before others that were due
- *     earlier. If the wheel's CPU is so busy that a tick expires in several parts, the order of
- *     ticks holds, and the order inside each part.
+ *     than 512 tasks are due at once, and none of them has a tolerance. There are four exceptions.
+ *     A task that is due already when it is added or moved may be called before others that were
+ *     due earlier. If the wheel's CPU is so busy that a tick expires in several parts, the order of
+ *     ticks holds, and the order inside each part. A run that is made up for comes after the tasks
+ *     that are queued already. Between tasks with and without TWHEEL_TASK_AT there is no order.
  *   - A task never runs twice at once, unless it has TWHEEL_TASK_OVERLAP.
  *   - A slow function holds up its own thread and no other.
  *   - release() is called once for each task, when nothing will use its arg any more; but not for
  *     tasks that twheel_sched_stop() handed back.
- *   - Times never wrap: a delay below 0 is 0, one beyond 2^63 ns is 2^63 - 1.
+ *   - Times never wrap: a delay below 0 counts as 0, and a time beyond 2^63 - 1 ns as 2^63 - 1.
  *
  * All times are in ns. A function that fails returns a negative errno and has changed nothing.
  * The errors mean
@@ -48,7 +49,7 @@
  *	ESHUTDOWN	the scheduler was stopped
  *	EDEADLK		the call would wait for the function that makes it
  *	ENOMEM		no memory, or no thread
- *	ECHILD		the scheduler was opened by a parent of this process
+ *	ECHILD		the scheduler was opened by an ancestor of this process
  *	EINTR		a signal came while the call waited
  *	EMFILE, ENFILE	no descriptor is left
  *	E2BIG		a structure is longer than the library knows, and the part that it does not
@@ -111,7 +112,7 @@ struct twheel_sched_options {
 #define TWHEEL_MISSED_DELAY	0x4
 /* Periods that have passed when a run begins are skipped; the phase is kept. */
 #define TWHEEL_MISSED_SKIP	0x8
-/* A run does not wait for the last one to end. As many runs as there are threads may overlap. */
+/* A run does not wait for the one before to end. As many runs as there are threads may overlap. */
 #define TWHEEL_TASK_OVERLAP	0x10
 
 /**
@@ -257,7 +258,8 @@ int twheel_sched_add_sized(struct twheel_sched *sched, const struct twheel_task 
  *
  * If a pending task has the same key, it is cancelled, as by twheel_sched_cancel() without waiting.
  *
- * Return: 0, -EINVAL, -E2BIG, -EDQUOT, -ESHUTDOWN, -ENOMEM, -ECHILD.
+ * Return: 0, -EINVAL, -E2BIG, -EDQUOT, -ESHUTDOWN, -ENOMEM, -ECHILD. The first task with
+ * TWHEEL_TASK_AT opens another wheel: then also as twheel_open().
  */
 static inline int twheel_sched_add(struct twheel_sched *sched, const struct twheel_task *task,
 				   uint64_t *id)
@@ -290,9 +292,9 @@ int twheel_sched_mod(struct twheel_sched *sched, uint64_t id, int64_t when_ns);
  *
  * If two functions wait for each other's tasks, they wait for ever.
  *
- * Return: 0 if it will not run again and is not running; 1 if it is running at this moment, for the
- * last time; -EINVAL, -ENOENT, -ECHILD; -EDEADLK if its own function makes the call with
- * TWHEEL_SCHED_WAIT.
+ * Return: 0 if it will not run again and is not running; 1 if its function, or its release(), may
+ * be running at this moment, for the last time; -EINVAL, -ENOENT, -ECHILD; -EDEADLK if its own
+ * function makes the call with TWHEEL_SCHED_WAIT.
  */
 int twheel_sched_cancel(struct twheel_sched *sched, uint64_t id, uint32_t flags);
 
@@ -310,7 +312,7 @@ uint64_t twheel_sched_find(struct twheel_sched *sched, const void *key, size_t k
  * twheel_sched_pending() - how many tasks are going to run?
  * @sched:	the scheduler
  *
- * A task that is running for the only time is not counted.
+ * A task in its last run is not counted.
  *
  * Return: how many; 0 in a child after fork().
  */

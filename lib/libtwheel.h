@@ -20,7 +20,7 @@
  *
  * All times are in ns. A function that fails returns a negative errno and has changed nothing.
  * twheel_submit() is the one exception, see there. The errors are those of <linux/twheel.h>, and
- *	ECHILD		the wheel was opened by a parent of this process, see twheel_close()
+ *	ECHILD		the wheel was opened by an ancestor of this process, see twheel_close()
  *	EMFILE, ENFILE	no descriptor is left: twheel_open()
  *	EOPNOTSUPP	the backend has no such call: twheel_get_levels()
  *
@@ -50,11 +50,13 @@
  * overlap.
  *
  * The embedded backend takes 63 KiB for a wheel, and 64 bytes for a timer, in blocks of 512 timers.
- * It keeps this memory until twheel_close(). Each operation is O(1), and makes a system call only
- * if the next event becomes earlier. There is no periodic wake-up: the timerfd is set for the next
+ * It keeps this memory until twheel_close(). Each operation is O(1). It makes a system call only if
+ * the next event becomes earlier, if the descriptor is readable without an event, or if it arms a
+ * timer with TWHEEL_F_CANCEL_ON_SET. There is no periodic wake-up: the timerfd is set for the next
  * event only.
  *
- * The embedded backend differs in three things: it has no alarm clocks, for which twheel_open()
+ * Apart from what is said at single functions and flags, the embedded backend differs from the
+ * kernel's in three things: it has no alarm clocks, for which twheel_open()
  * returns -EINVAL; it ignores slack_ns; and a bad pointer causes SIGSEGV, as in any function, where
  * the kernel's backend returns -EFAULT.
  */
@@ -96,9 +98,9 @@ struct twheel;
 uint32_t twheel_version(void);
 
 /*
- * Which backend to use. If one of these flags is given, the wheel uses that backend. If both are
- * given, the wheel uses the kernel's, or, if there is no /dev/twheel or this process may not open
- * it, the embedded one. If neither is given, the environment variable TWHEEL_BACKEND names the
+ * Which backend to use. If only one of these flags is given, the wheel uses that backend. If both
+ * are given, the wheel uses the kernel's, or, if there is no /dev/twheel or this process may not
+ * open it, the embedded one. If neither is given, the environment variable TWHEEL_BACKEND names the
  * backend; if the variable is empty or not set, it is as if both flags were given. A process that
  * runs with more privilege than its caller ignores the variable, see secure_getenv(3).
  */
@@ -131,7 +133,8 @@ int twheel_open_sized(struct twheel **twheel, unsigned int flags,
  *		defaults
  *
  * Return: 0, -EINVAL for a flag, environment or setup that is not allowed, -E2BIG, -ENOMEM,
- * -EMFILE, -ENFILE, or the errno with which opening /dev/twheel failed.
+ * -EMFILE, -ENFILE, or the errno with which opening or setting up /dev/twheel failed. For an alarm
+ * clock without CAP_WAKE_ALARM that is -EPERM; or -EINVAL if the embedded backend was allowed, too.
  */
 static inline int twheel_open(struct twheel **twheel, unsigned int flags,
 			      const struct twheel_setup *setup)
@@ -334,7 +337,7 @@ int twheel_get_info_sized(struct twheel *twheel, struct twheel_info *info, size_
  * twheel_get_info() - what the wheel is and holds
  * @twheel:	the wheel
  * @info:	filled in; with the embedded backend @mem_bytes is what the wheel takes of this
- *		process's memory, and @nr_wakeups counts how often the timerfd woke a reader
+ *		process's memory, and @nr_wakeups counts the reads that found the timerfd readable
  *
  * Return: 0 or -ECHILD.
  */

@@ -13,8 +13,9 @@
 #
 # A part that measures fewer files than the others has a line of its own in doc/tables, TABLE@PART.
 #
-# A line "=" of doc/tables names a commit, and files in which the commit changed nothing that counts for
-# kernels without PREEMPT_RT; doc/tables says how that is known. For all tables but those of such kernels, the code before it counts as that after it.
+# A line "=" of doc/tables names a commit, and files in which the commit changed nothing that counts for a figure, or
+# only what counts for kernels with PREEMPT_RT; doc/tables says how that is known. For all tables but those of such
+# kernels, the code before the commit counts as the code after it.
 #
 # The figures of pictures name the commit of each part in their rows "environment".
 . "$(dirname "$0")/../lib.sh"
